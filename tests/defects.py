@@ -385,8 +385,8 @@ DEFECTS = (
     Defect(
         "rerolled C: each constant is stored by a statement",
         "engines/rerolled/emit/c_section.py",
-        'numbers = [f"memcpy(w + K, numbers, {len(self.step.loops.numbers)} * sizeof(number));"]',
-        'numbers = [f"w[K + {i}] = numbers[{i}];" for i in range(len(self.step.loops.numbers))]',
+        'return [f"memcpy(w + K, numbers, {len(self.step.loops.numbers)} * sizeof(number));"]',
+        'return [f"w[K + {i}] = numbers[{i}];" for i in range(len(self.step.loops.numbers))]',
         "engines/rerolled/test_irregular.py::test_constants_do_not_add_statements",
     ),
     Defect(
@@ -543,6 +543,20 @@ DEFECTS = (
         "if other != value:\n                self._mark(",
         "if other is None:\n                self._mark(",
         "engines/lengths/test_lengths.py::test_an_update_is_that_in_python[square-machine-4]",
+    ),
+    Defect(
+        "lengths: a quotient by a factor is not corrected",
+        "engines/lengths/lanes.py",
+        'call("fnma", call("fms", near, divisor, x), inverse, near)',
+        'call("fma", near, divisor, 0.0 * inverse)',
+        "engines/lengths/test_lengths.py::test_a_quotient_is_that_in_python",
+    ),
+    Defect(
+        "lengths: sinks write between the gradients that stay in the workspace",
+        "engines/rerolled/rearrange/freeze.py",
+        "room=(1, *run.loop.counts)[-1]",
+        "room=run.loop.room",
+        "engines/lengths/test_lengths.py::test_lengths_that_read_other_parameters[rerolled-machine]",
     ),
     Defect(
         "lengths: the last parameter is not updated if no whole vector holds it",

@@ -34,21 +34,17 @@ class Graph(NamedTuple):
         return [v.data for v in self.inputs], [v.data for v in self.parameters]
 
 
-def trace(
-    workload: Workload, row: array[float], order: Optional[Sequence[int]] = None, model: Optional[Any] = None
-) -> Graph:
+def trace(workload: Workload, row: array[float], model: Optional[Any] = None) -> Graph:
     """The graph of the workload's step on that row. Explains a domain error to the user.
 
-    order: numbers of the parameters, in the order in which the graph lists them. model: by default, a new one.
+    model: by default, a new one.
     """
     value = recorder()
     try:
         model = workload.model(nn.bind(value)) if model is None else model
         inputs = [value(x) for x in row]
         outputs = workload.outputs(model, inputs)
-        loss = workload.loss(model, inputs, outputs)
-        parameters = model.parameters()
+        return Graph(workload.loss(model, inputs, outputs), inputs, model.parameters(), outputs)
     except DOMAIN_ERRORS as error:
         tell_domain_error(0, error)
         raise
-    return Graph(loss, inputs, parameters if order is None else [parameters[index] for index in order], outputs)

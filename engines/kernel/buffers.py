@@ -77,11 +77,16 @@ class Buffer:
 def at_cache_line(numbers: array[float]) -> Any:
     """A copy that begins at a cache line, as a view: a vector on two lines takes longer to load and to store."""
     whole = array("d", bytes(numbers.itemsize * len(numbers) + CACHE_LINE))
-    start = -whole.buffer_info()[0] % CACHE_LINE // numbers.itemsize
+    start = first_at_cache_line(whole)
     # Without a cast, because PyPy's cffi can't write to a slice of a view that is cast.
     copy = memoryview(whole)[start : start + len(numbers)]
     copy[:] = numbers
     return copy
+
+
+def first_at_cache_line(numbers: array[float]) -> int:
+    """The index of the first number at the start of a cache line, where compiled code has its workspace begin."""
+    return -numbers.buffer_info()[0] % CACHE_LINE // numbers.itemsize
 
 
 def address(view: memoryview) -> int:

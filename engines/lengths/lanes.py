@@ -190,7 +190,7 @@ class Lanes:
         if exponent not in (SQUARE, ROOT):
             raise NoLanes("lanes have squares and roots")
         if self._is_fast:
-            value = self._let(x * x) if exponent == SQUARE else self._near_root(x)[0]
+            value = self._let(x * x if exponent == SQUARE else where(x < math.inf, self._near_root(x)[0], x))
             return value, value
         if exponent == ROOT:
             self._ranges[x] = False

@@ -9,18 +9,18 @@ from array import array
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import Any, Optional
 
 from zoomgrad.engines import nn
 from zoomgrad.engines.api import Shape, Unavailable, Workload
 from zoomgrad.engines.columns import columns
 from zoomgrad.engines.compile import kernel_of, tape_of
 from zoomgrad.engines.compiled.clock import Clock
-from zoomgrad.engines.compiled.lower import lower, sizes
+from zoomgrad.engines.compiled.lower import lower_passes, sizes
 from zoomgrad.engines.compiled.trace import trace
 from zoomgrad.engines.graph.collector import paused
 from zoomgrad.engines.graph.optimisers import Optimiser
-from zoomgrad.engines.kernel.buffers import at_cache_line
+from zoomgrad.engines.kernel.buffers import at_cache_line, first_at_cache_line
 from zoomgrad.engines.kernel.program import Doubles
 from zoomgrad.engines.lengths.conductor import Conductor, ConductorInNumPy, Member
 from zoomgrad.engines.lengths.in_machine_code import ConductorInMachineCode
@@ -28,27 +28,58 @@ from zoomgrad.engines.lengths.trainer import TrainerOfLengths
 from zoomgrad.engines.machine.registers import OutOfRegisters
 from zoomgrad.engines.native.build import recorder
 from zoomgrad.engines.options import Options
+from zoomgrad.engines.rerolled.recover.loops import Loops, Unlike
 from zoomgrad.engines.rerolled.step.step import Step
 
 
 def prepare_lengths(workload: Workload, options: Options) -> TrainerOfLengths:
     """Compile the graph of each shape, and the update by the workload's optimiser."""
-    shapes = sorted(workload.shapes(), key=lambda shape: len(shape.columns))
+    if options.code == "loops" and options.target != "NumPy":
+        with suppress(Unlike):
+            return _prepare(workload, options, in_place=True)
+    return _prepare(workload, options, in_place=False)
+
+
+def _prepare(workload: Workload, options: Options, *, in_place: bool) -> TrainerOfLengths:
+    """in_place: whether kernels keep parameters and gradients in a workspace that they share. Raises Unlike."""
     clock = Clock()
     with paused():
         with clock.phase("trace"):
             model = workload.model(nn.bind(recorder()))
-        order = _order_of(workload, model, shapes[0], options, clock)
-        members = _with_one_workspace([_member(workload, model, shape, options, order, clock) for shape in shapes])
+        clock.stop()  # each shape has a clock of its own
+        members: list[Member] = []
+        like: Optional[Loops] = None
+        # The largest first, because it reads all parameters.
+        for shape in sorted(workload.shapes(), key=lambda shape: -len(shape.columns)):
+            member, code = _member(workload, model, shape, options, in_place, like, clock)
+            members.insert(0, member)
+            like = like or (code.loops if in_place else None)
+        parameters = model.parameters()
         with clock.phase("load"):
-            zeros = array("d", bytes(8 * len(order)))
-            buffers = [at_cache_line(zeros) for _ in ("p", "q", *workload.optimiser.states)]
-            parameters = model.parameters()
-            buffers[0][:] = array("d", (parameters[index].data for index in order))
+            members = _with_one_workspace(members)
+            buffers, places = _in_workspace(members[0].w, like) if like else _apart(len(parameters))
+            if len(places) < len(parameters):
+                raise Unlike
+            buffers += [at_cache_line(array("d", bytes(8 * len(buffers[0])))) for _ in workload.optimiser.states]
             conductor = conductor_of(workload.optimiser, options, members, buffers)
-            trainer = TrainerOfLengths(workload, members, buffers, order, conductor, clock)
+            start = array("d", (parameter.data for parameter in parameters))
+            trainer = TrainerOfLengths(workload, start, members, buffers, places, conductor, clock)
         clock.stop()
     return trainer
+
+
+def _in_workspace(workspace: Any, loops: Loops) -> tuple[list[Doubles], list[int]]:
+    """The parameters and gradients of a workspace, and the place of each parameter of the model among them."""
+    first = first_at_cache_line(workspace)
+    numbers: Any = memoryview(workspace)
+    p, q = (numbers[first + area.start : first + area.stop] for area in map(loops.area, "pq"))
+    indices, places = loops.indices_and_places()
+    return [p, q], (places[indices.argsort()] - loops.area("p").start).tolist()
+
+
+def _apart(count: int) -> tuple[list[Doubles], list[int]]:
+    zeros = array("d", bytes(8 * count))
+    return [at_cache_line(zeros) for _ in "pq"], list(range(count))
 
 
 def conductor_of(
@@ -68,7 +99,7 @@ def conductor_of(
     return Conductor(optimiser, members, buffers)
 
 
-def _with_one_workspace(members: Sequence[Member]) -> Sequence[Member]:
+def _with_one_workspace(members: list[Member]) -> list[Member]:
     """Members whose kernels in C share a workspace, which stays in the processor's cache from step to step.
 
     A pass expects nothing there but what the passes before it wrote in the same step.
@@ -80,36 +111,19 @@ def _with_one_workspace(members: Sequence[Member]) -> Sequence[Member]:
 
 
 def _member(
-    workload: Workload, model: Any, shape: Shape, options: Options, order: Sequence[int], total: Clock
-) -> Member:
-    """The kernel of a shape. Adds the time of each phase, and the sizes, to the clock of all shapes."""
+    workload: Workload, model: Any, shape: Shape, options: Options, in_place: bool, like: Optional[Loops], total: Clock
+) -> tuple[Member, Any]:
+    """The kernel of a shape, and its code. Adds the time of each phase, and the sizes, to the clock of all shapes."""
     clock = Clock()
-    tape, _, _ = tape_of(partial(trace, workload, workload.row(shape.rows[0]), order, model), clock)
+    tape, _, _ = tape_of(partial(trace, workload, workload.row(shape.rows[0]), model), clock)
     with clock.phase("lower"):
-        code = lower(tape, options, trains=False)
+        code = lower_passes(tape, options, in_place=in_place, like=like)
         shape = shape._replace(columns=columns(shape.columns, tape.inputs))
+    if in_place and not isinstance(code, Step):
+        raise Unlike
     clock.sizes.update(sizes(code, options))
     kernel = kernel_of(code, options, clock)
     clock.stop()
     total.add(clock)
     x, y = (array("d", bytes(8 * count)) for count in (tape.inputs, len(tape.outputs)))
-    return Member(kernel, shape, x, kernel.workspace(), y)
-
-
-def _order_of(workload: Workload, model: Any, shape: Shape, options: Options, clock: Clock) -> list[int]:
-    """The parameters in the order in which all kernels' callers keep them: that of the smallest kernel's workspace.
-
-    A kernel with another order copies strided parameters and gradients for each row. Returns the index of each in
-    the model.
-    """
-    order: list[int] = []
-    if workload.varies and options.code == "loops":
-        tape, _, _ = tape_of(partial(trace, workload, workload.row(shape.rows[0]), None, model), clock)
-        with clock.phase("lower"):
-            code = lower(tape, options, trains=False)
-            if isinstance(code, Step):
-                indices, places = code.loops.indices_and_places()
-                order = indices[places.argsort()].tolist()
-        clock.stop()
-        clock.sizes.clear()  # the shape is traced again
-    return list(dict.fromkeys([*order, *range(len(model.parameters()))]))
+    return Member(kernel, shape, x, kernel.workspace(), y), code

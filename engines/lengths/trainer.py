@@ -20,22 +20,21 @@ class TrainerOfLengths(Trainer):
     def __init__(
         self,
         workload: Workload,
+        start: array[float],
         members: Sequence[Member],
         buffers: Sequence[Doubles],
-        order: Sequence[int],
+        places: Sequence[int],
         conductor: Conductor,
         clock: Clock,
     ) -> None:
-        """members: one for each shape; their columns have been checked. buffers: see Conductor.
+        """start: the parameters. members: one for each shape; their columns have been checked. buffers: see Conductor.
 
-        order: the index in the model of each parameter of the buffers.
+        places: the index in the buffers of each parameter of the model.
         """
         self._p, self._q, *self._states = buffers
-        self._order = order
-        self._places = sorted(range(len(order)), key=order.__getitem__)
-        """Parameter of the model -> its index in the buffers."""
+        self._places = places
         self._alone = Alone("Trainer", "Prepare the workload once for each thread")
-        super().__init__(self.parameters(), workload)
+        super().__init__(start, workload)
         self.phases, self.sizes = clock.phases, clock.sizes
         self._conductor = conductor
         rows = [row for each in members for row in each.shape.rows]
@@ -48,12 +47,14 @@ class TrainerOfLengths(Trainer):
             raise ValueError("the shapes' rows must be numbered from 0 without gaps")
         self._count = len(rows)
         self._of_length = {len(member.x): member for member in members}
+        self._begin(start)
 
     def _begin(self, parameters: array[float]) -> None:
         with self._alone:
-            self._p[:] = array("d", (parameters[index] for index in self._order))
-            for buffer in (self._q, *self._states):
+            for buffer in (self._p, self._q, *self._states):
                 buffer[:] = array("d", bytes(8 * len(buffer)))
+            for place, number in zip(self._places, parameters):
+                self._p[place] = number
 
     def train(self, steps: int) -> None:
         steps, rows = whole(steps, "steps", 0), self._rows or self._count

@@ -117,9 +117,10 @@ class Section(Lists):
     def _move(self, statement: Union[steps.Take, steps.Give]) -> None:
         """Copy between a buffer of the caller's and the workspace."""
         code, step, what = self.code, self.step, statement.what
-        takes = isinstance(statement, steps.Take)
-        if takes and what == "parameters" and step.reads_numbers:
+        if what == "numbers":
             self._put_numbers()
+            return
+        takes = isinstance(statement, steps.Take)
         caller, own = (R8, R9) if takes else (R9, R8)
         code.integer("mov", caller, word(_BUFFERS[what]))
         code.integer("lea", own, Mem(W, 8 * step.loops.gradient_offset * (what == "gradients")))

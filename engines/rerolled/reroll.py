@@ -29,25 +29,26 @@ MANY_FOR_MACHINE = 20_000
 """Different groups of an irregular tape beyond which its machine code would take several seconds to write."""
 
 
-def reroll(tape: Tape, most: Optional[int] = None) -> Loops:
+def reroll(tape: Tape, most: Optional[int] = None, like: Optional[Loops] = None) -> Loops:
     """Recover loops from a tape: all stages in order. If CHECKED, check the loops.
 
-    most: the most different groups of an irregular tape. Raises Irregular if there are more.
+    most: the most different groups of an irregular tape. Raises Irregular if there are more. like: as for `lay_out`.
     """
     keep_freed_memory()
     sums = fuse(chain(pull(tape)))
-    loops = lay_out(sums, group(sums, most))
+    loops = lay_out(sums, group(sums, most), like)
     return check_loops(loops) if CHECKED else loops
 
 
-def reroll_regular(tape: Tape, for_machine: bool = False) -> Optional[Loops]:
+def reroll_regular(tape: Tape, for_machine: bool = False, like: Optional[Loops] = None) -> Optional[Loops]:
     """Recover loops from a tape; None if it is irregular, so that straight lines compile sooner, or its loss a leaf.
 
-    for_machine: whether loops become machine code, which takes no longer for many loops than for straight lines.
+    for_machine: whether loops become machine code, which takes no longer for many loops than for straight lines. like:
+    as for `lay_out`.
     """
     if tape.ops[tape.loss] <= CONSTANT:
         return None
     try:
-        return reroll(tape, MANY_FOR_MACHINE if for_machine else max(MANY, len(tape) // ROWS))
+        return reroll(tape, MANY_FOR_MACHINE if for_machine else max(MANY, len(tape) // ROWS), like)
     except Irregular:
         return None

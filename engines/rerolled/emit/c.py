@@ -28,7 +28,7 @@ from zoomgrad.engines.rerolled.emit.c_nest import COUNT, Nests
 from zoomgrad.engines.rerolled.emit.c_section import BASE, OWN_AREAS, Section, arguments, identifier, spelled
 from zoomgrad.engines.rerolled.form import Form
 from zoomgrad.engines.rerolled.recover.loops import LANE_NAMES, Copy, affine
-from zoomgrad.engines.rerolled.step.language import Place, Run
+from zoomgrad.engines.rerolled.step.language import Place, Run, Take
 from zoomgrad.engines.rerolled.step.step import Step, run_lines
 
 ENOUGH = 250
@@ -209,13 +209,14 @@ class _Source:
             yield Include("rerolled/emit/updates.h")
         if self.step.reads_numbers:
             yield Text(table("numbers", loops.numbers))
-        yield Comment("Copy all parameters from the caller's order to the loops' order, or back if `out`.")
-        yield Function(
-            "static __attribute__((noinline)) void",
-            "move",
-            (_W, "double *restrict buffer", "int out"),
-            self._copies(loops.copies, "out") or _unused("w", "buffer", "out"),
-        )
+        if Take("parameters") in self.step.statements():
+            yield Comment("Copy all parameters from the caller's order to the loops' order, or back if `out`.")
+            yield Function(
+                "static __attribute__((noinline)) void",
+                "move",
+                (_W, "double *restrict buffer", "int out"),
+                self._copies(loops.copies, "out") or _unused("w", "buffer", "out"),
+            )
         outputs = self._copies(loops.output_copies, "1") or _unused("w", "buffer")
         yield Function("static void", "give_outputs", (_W, "double *restrict buffer"), outputs)
         if skips:

@@ -113,8 +113,9 @@ class Section:
         return [plain] if plain else self._WRITERS[type(statement)](self, statement)
 
     def _move(self, statement: Union[steps.Take, steps.Give]) -> list[Statement]:
+        if statement == steps.Take("numbers"):  # not a statement for each: gcc takes 4 ms for one
+            return [f"memcpy(w + K, numbers, {len(self.step.loops.numbers)} * sizeof(number));"]
         buffer, takes = f"{self.buffers}{_BUFFER_OF[statement.what]}", isinstance(statement, steps.Take)
-        numbers: list[Statement] = []
         if statement.what == "inputs":
             to, source = ("w + X", buffer) if takes else (buffer, "w + X")
             copy = f"memcpy({to}, {source}, INPUTS * sizeof(number));"
@@ -123,11 +124,8 @@ class Section:
         else:
             place = "w" if statement.what == "parameters" else "w + (Q - P)"  # from a parameter to its gradient
             copy = f"move({place}, (double *){buffer}, {int(not takes)});"
-        if statement == steps.Take("parameters") and self.step.reads_numbers:
-            # Not a statement for each: gcc takes 4 ms for one.
-            numbers = [f"memcpy(w + K, numbers, {len(self.step.loops.numbers)} * sizeof(number));"]
         changed = _CHANGED.get(statement) if self.buffers else None
-        return [*numbers, If(changed, [copy]) if changed else copy]
+        return [If(changed, [copy]) if changed else copy]
 
     def _take_rows(self, statement: steps.TakeRows) -> list[Statement]:
         taken = f"long long {COUNT} = rows_to_take(t, {statement.rows});"

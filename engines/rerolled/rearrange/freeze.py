@@ -10,14 +10,25 @@ from zoomgrad.engines.rerolled.step.language import Give, Take
 from zoomgrad.engines.rerolled.step.step import Step
 
 
-def passes_only(step: Step) -> Step:
-    """Keep both passes, for callers that update parameters themselves."""
-    return replace(step, programs={name: step.programs[name] for name in ("forward", "backward")}).pruned()
+def passes_only(step: Step, *, in_place: bool = False) -> Step:
+    """Keep both passes, for callers that update parameters themselves.
+
+    in_place: whether they do so in the workspace, so that parameters and gradients stay there. Sinks then leave the
+    places between gradients alone, which the callers' updates change as well.
+    """
+    passes = replace(step, programs={name: step.programs[name] for name in ("forward", "backward")}).pruned()
+    if not in_place:
+        return passes
+    moves = [move(what) for move in (Take, Give) for what in ("parameters", "gradients")]
+    sinks = [replace(run, loop=replace(run.loop, room=(1, *run.loop.counts)[-1])) for run in step.routines["sinks"]]
+    return passes.with_routine("sinks", sinks).with_programs(
+        **{name: tuple(part for part in program if part not in moves) for name, program in passes.programs.items()}
+    )
 
 
 def freeze(step: Step, weights: Sequence[float]) -> Step:
     """Keep the forward loops of a plain step, and the areas that they use. weights: the numbers of the parameters."""
-    step = step.with_programs(enter=(Take("parameters"),), leave=(Give("inputs"), Give("outputs")))
+    step = step.with_programs(enter=step.programs["enter"][:-1], leave=(Give("inputs"), Give("outputs")))
     loops = [loop for loop in step.loops.loops if loop.phase == Phase.FORWARD]
     kept = tuple(area for area in step.areas if area.name in "xkpv")
     # The last vector may reach beyond the last value.

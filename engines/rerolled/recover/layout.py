@@ -79,6 +79,7 @@ from zoomgrad.engines.rerolled.recover.places import (
     plan_chains,
     put_inputs,
     put_parameters,
+    put_parameters_as,
 )
 from zoomgrad.engines.rerolled.recover.sums import NONE, PARAMETER, Ints, Sums
 
@@ -86,12 +87,18 @@ _APART = 1 << 32
 """More than the rows of a block. It separates blocks."""
 
 
-def lay_out(sums: Sums, groups: Sequence[Group]) -> Loops:
-    """Give every node a place in one workspace, and write the groups as loops over it."""
+def lay_out(sums: Sums, groups: Sequence[Group], like: Optional[Loops] = None) -> Loops:
+    """Give every node a place in one workspace, and write the groups as loops over it.
+
+    like: loops whose places the parameters take. Raises Unlike if they can't.
+    """
     forward = [group for group in groups if group.phase == Phase.FORWARD]
     others = [group for group in groups if group.phase != Phase.FORWARD]
     places = Places(sums)
-    put_parameters(sums, forward, places)
+    if like is None:
+        put_parameters(sums, forward, places)
+    else:
+        put_parameters_as(like, sums, places)
     places.close("p")
     places.close("q", like="p")
     put_inputs(sums, places)

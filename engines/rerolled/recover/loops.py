@@ -42,6 +42,10 @@ if TYPE_CHECKING:
     from zoomgrad.engines.rerolled.recover.sums import Ints
 
 
+class Unlike(Exception):
+    """Parameters can't have the places that they have in other loops."""
+
+
 VECTOR = 8
 """The number of doubles in the widest vector of any machine. Areas start at multiples of it."""
 

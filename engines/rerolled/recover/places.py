@@ -15,7 +15,7 @@ from typing import Any, Union
 import numpy as np
 
 from zoomgrad.engines.rerolled.recover.groups import Group
-from zoomgrad.engines.rerolled.recover.loops import VECTOR, Access, Area, Copy, Operand
+from zoomgrad.engines.rerolled.recover.loops import VECTOR, Access, Area, Copy, Loops, Operand, Unlike
 from zoomgrad.engines.rerolled.recover.nest import nests, with_lists
 from zoomgrad.engines.rerolled.recover.sums import CONSTANT, INPUT, NONE, PARAMETER, Ints, Sums, distinct
 
@@ -123,6 +123,18 @@ def put_parameters(sums: Sums, groups: Sequence[Group], places: Places) -> None:
                 is_fresh[_put_fresh(nodes, fresh, places)] = False
     unread = np.flatnonzero(is_fresh)
     places.of[unread] = places.block(len(unread)) + np.arange(len(unread))
+
+
+def put_parameters_as(like: Loops, sums: Sums, places: Places) -> None:
+    """Place parameters where they are in other loops. Raises Unlike if these have no places for them."""
+    p, parameters = like.area("p"), np.flatnonzero(sums.kind == PARAMETER)
+    of_parameter: Ints = np.full(sums.parameters, NONE)
+    indices, at = like.indices_and_places()
+    of_parameter[indices] = at
+    places.of[parameters] = of_parameter[sums.number[parameters].astype(int)]
+    if places.end > p.start or (places.of[parameters] == NONE).any():
+        raise Unlike
+    places.end = p.stop
 
 
 def _put_fresh(nodes: Ints, fresh: Any, places: Places) -> Ints:

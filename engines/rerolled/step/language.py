@@ -163,7 +163,10 @@ class Statement:
 
 @dataclass(frozen=True)
 class Take(Statement):
-    """Copy `inputs`, `parameters` or `gradients` from the caller's buffer. Parameters take the loops' order."""
+    """Copy `inputs`, `parameters` or `gradients` from the caller's buffer, or the `numbers` that loops read.
+
+    Parameters take the loops' order.
+    """
 
     what: str
     TEXT = "take {what}"

@@ -18,26 +18,19 @@ def plain(loops: Loops) -> Step:
     gives_parameters = any(p.start <= output.base < p.stop for output in loops.outputs)
     evaluate = (TakeRow(), Perform("values"), Give("outputs"), Guard())
     forward = evaluate if gives_parameters else (TakeRow(), Perform("values"), Guard())
-    return Step(
-        loops,
-        loops.areas,
-        {"values": of_phase[Phase.FORWARD], "gradients": of_phase[Phase.BACKWARD], "sinks": of_phase[Phase.SINK]},
-        {
-            "forward": (Take("inputs"), Take("parameters"), Perform("values"), Give("outputs")),
-            "backward": (Take("gradients"), Perform("gradients"), Perform("sinks"), Give("gradients")),
-            "enter": (Take("parameters"), Take("gradients")),
-            "turn": (
-                *forward,
-                Perform("gradients"),
-                Perform("sinks"),
-                If(Fact.ENDS, (NextRate(), Update())),
-            ),
-            "evaluate": evaluate,
-            "leave": (
-                Give("inputs"),
-                *(() if gives_parameters else (Give("outputs"),)),
-                Give("parameters"),
-                Give("gradients"),
-            ),
-        },
+    routines = {"values": of_phase[Phase.FORWARD], "gradients": of_phase[Phase.BACKWARD], "sinks": of_phase[Phase.SINK]}
+    step = Step(loops, loops.areas, routines)
+    take = (*([Take("numbers")] if step.reads_numbers else []), Take("parameters"))
+    return step.with_programs(
+        forward=(Take("inputs"), *take, Perform("values"), Give("outputs")),
+        backward=(Take("gradients"), Perform("gradients"), Perform("sinks"), Give("gradients")),
+        enter=(*take, Take("gradients")),
+        turn=(*forward, Perform("gradients"), Perform("sinks"), If(Fact.ENDS, (NextRate(), Update()))),
+        evaluate=evaluate,
+        leave=(
+            Give("inputs"),
+            *(() if gives_parameters else (Give("outputs"),)),
+            Give("parameters"),
+            Give("gradients"),
+        ),
     )

@@ -112,6 +112,42 @@ def test_a_wide_model():
     assert of_gcc.parameters() == of_tuple.parameters()
 
 
+class Narrow:
+    """A workload whose longest rows read one parameter."""
+
+    name = "narrow"
+
+    def __init__(self, workload):
+        self.workload = workload
+        self.longest = names.TOKENS * max(len(shape.columns) for shape in workload.shapes())
+
+    def __getattr__(self, name):
+        return getattr(self.workload, name)
+
+    def outputs(self, model, inputs):
+        return [model.parameters()[0]] if len(inputs) == self.longest else self.workload.outputs(model, inputs)
+
+    def loss(self, model, inputs, outputs):
+        is_longest = len(inputs) == self.longest
+        return (outputs[0] - inputs[0]) ** 2 if is_longest else self.workload.loss(model, inputs, outputs)
+
+
+@pytest.mark.parametrize(
+    "engine", [pytest.param(f"rerolled-{each}", marks=pytest.mark.host) for each in ("gcc", "machine")]
+)
+def test_lengths_that_read_other_parameters(engine):
+    """Parameters and gradients stay in the workspace, unless the longest rows leave some out: then they are copied."""
+    usual = workloads.load(SMALL)
+    for workload, is_in_place in ((usual, True), (Narrow(usual), False)):
+        trainers = [usable(each).prepare(workload) for each in (engine, "tuple")]
+        for trainer in trainers:
+            trainer.train(7)
+        assert bits(trainers[0], workload.row(1)) == bits(trainers[1], workload.row(1))
+        own = trainers[0]
+        assert (len(own._p) > len(own.parameters())) == is_in_place
+        assert not any(own._p[place] for place in set(range(len(own._p))) - set(own._places))
+
+
 @pytest.mark.parametrize("optimiser", OPTIMISERS.values(), ids=lambda optimiser: optimiser.name)
 def test_every_optimiser(optimiser):
     """On a workload with one shape, too, whose rows are doubles."""
