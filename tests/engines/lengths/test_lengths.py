@@ -141,7 +141,7 @@ def test_lengths_that_read_other_parameters(engine):
     for workload, is_in_place in ((usual, True), (Narrow(usual), False)):
         trainers = [usable(each).prepare(workload) for each in (engine, "tuple")]
         for trainer in trainers:
-            trainer.train(7)
+            trainer.train(30)
         assert bits(trainers[0], workload.row(1)) == bits(trainers[1], workload.row(1))
         own = trainers[0]
         assert (len(own._p) > len(own.parameters())) == is_in_place
