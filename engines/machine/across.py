@@ -9,6 +9,7 @@ transposed, so that each *column* has one term of all lanes, and the columns are
 
 A product for each term and lane takes 16 multiplications of numbers; this takes 4 of vectors and 8 permutations. If a
 count is no multiple of the width, the last window of terms overlaps the one before, and only its last columns count.
+Fast code may add in any order. So it adds up the rows of all whole windows, and transposes the sums once.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def widths_across(run: Run, loop: Loop, widest: int) -> list[int]:
     ):
         return []
     width = widest
-    while width > min(segment.counts[0] for segment in summed):
+    while width > min(segment.counts[-1] for segment in summed):
         width //= 2
     return vector_widths(lanes, lanes, width) if width > 1 else []
 
@@ -57,7 +58,7 @@ def _is_across(segment: Segment) -> bool:
     accesses = [operand for operand in segment.operands if isinstance(operand, Access)]
     if not segment.counts:
         return all(access.lanes[-1] in (0, 1) for access in accesses)
-    if len(segment.counts) > 1 or isinstance(segment.counts[0], Count):
+    if isinstance(segment.counts[-1], Count):
         return False
     return all(isinstance(access.lanes[-1], int) for access in accesses) and {
         access.terms[-1] for access in accesses if access.terms[-1] != 0
@@ -67,22 +68,36 @@ def _is_across(segment: Segment) -> bool:
 class Across(Block):
     """A block with one vector of sums, whose terms lie side by side."""
 
+    rows: Optional[list[Optional[Vec]]] = None
+    """The sums of whole windows, which fast code transposes once."""
+
     def _over(self, terms: Terms, level: int) -> int:
         (lanes,) = self.vectors
-        width, (count,) = lanes.width, terms.segment.counts
-        windows, rest = divmod(count, width)
+        counts, width = terms.segment.counts, lanes.width
+        windows, rest = divmod(counts[-1], width)
+        if self.evaluator.fast and self.rows is None and (*counts[:-1], windows) != (1,) * len(counts):
+            cleared = [self.registers.vector(width) for _ in range(width)]
+            for row in cleared:
+                self.evaluator.clear(row)
+            self.rows = [*cleared]
+            moved = self._over(terms, level)
+            self._add_columns(self.rows, range(width))
+            self.rows = None
+            return moved
+        if level < len(counts) - 1:
+            return super()._over(terms, level)
         moved = 0
-        if not self._fits(count):
+        if not self._fits(counts[-1]):
             with self.nest.counted_down(windows):
                 self._window(terms, 0, range(width))
-                self._advance(terms, 0, 0, width)
+                self._advance(terms, level, 0, width)
             moved = windows * width
         else:
             for window in range(windows):
                 self._window(terms, window * width, range(width))
         if rest:
-            self._window(terms, count - width - moved, range(width - rest, width))
-        return 0
+            self._window(terms, counts[-1] - width - moved, range(width - rest, width))
+        return moved
 
     def _fits(self, count: int) -> bool:
         return count // self.vectors[0].width <= STRAIGHT_WINDOWS
@@ -90,15 +105,21 @@ class Across(Block):
     def _window(self, terms: Terms, first: int, wanted: Sequence[int]) -> None:
         """Add the wanted ones of as many terms as a vector has, from the first one on."""
         (lanes,) = self.vectors
-        (total,) = self.sums
-        assert total is not None
         *outer, at = lanes.offsets
         is_backward = any(source.terms[-1:] == (-1,) for source in terms.pointers)
         start = first + lanes.width - 1 if is_backward else first  # the term with the lowest address
         rows = Block(self.nest, [Vector((*outer, at + n, start), lanes.width) for n in range(lanes.width)])
+        is_whole = len(wanted) == lanes.width
+        if self.rows and is_whole:
+            rows.sums = self.rows
         rows._term(terms._replace(sources=list(map(_turned, terms.sources))), 0)
-        places = [lanes.width - 1 - term if is_backward else term for term in wanted]
-        columns = self._transposed(dict(enumerate(filter(None, rows.sums))), places)
+        if not (self.rows and is_whole):
+            self._add_columns(rows.sums, [lanes.width - 1 - term if is_backward else term for term in wanted])
+
+    def _add_columns(self, rows: Sequence[Optional[Vec]], places: Sequence[int]) -> None:
+        (total,) = self.sums
+        assert total is not None
+        columns = self._transposed(dict(enumerate(filter(None, rows))), places)
         for place in places:
             self.code.vector("vaddpd", total, total, columns[place])
         self.registers.release(*columns.values())

@@ -10,6 +10,7 @@ from tests.engines.compiled.compiling import compiled, difference, reference
 from tests.engines.graphs import Graph
 from tests.engines.rerolled.rolling import WIDTHS, form_of, machine
 from zoomgrad import engines
+from zoomgrad.engines import nn
 from zoomgrad.engines.api import Unavailable
 from zoomgrad.engines.compiled.trace import trace
 from zoomgrad.engines.kernel.library import interface
@@ -95,6 +96,26 @@ def test_blocks_shrink_until_they_fit_the_registers(width):
     graph, kinds = products(2 * width, 8 * width, 3)
     program = compiled(machine(width), graph, kinds, graph.numbers)
     assert difference(program, graph.numbers, reference(graph, graph.numbers)) == ""
+
+
+@pytest.mark.parametrize("name", ["microgpt-L1-D10-H2-T4", "microgpt-L1-D16-H1-T4"])
+@pytest.mark.parametrize("fast", [False, True])
+@pytest.mark.parametrize("width", WIDTHS)
+def test_terms_side_by_side(width, fast, name):
+    """Whole windows and the rest of one, and terms of two counts, of which a loop or none runs over the inner one."""
+    workload, gradients = workloads.load(name), []
+    for engine in (machine(width, fast=fast), engines.load("tuple")):
+        model, inputs = workload.model(nn.bind(engine.Value)), [engine.Value(x) for x in workload.row(0)]
+        loss, parameters = workload.loss(model, inputs, workload.outputs(model, inputs)), model.parameters()
+        if engine.name == "tuple":
+            loss.backward()
+            gradients.append([p.grad for p in parameters])
+        else:
+            program = engine.compile(loss, inputs=inputs, parameters=parameters)
+            program.forward()
+            program.backward()
+            gradients.append(list(program.gradients))
+    assert gradients[0] == (pytest.approx(gradients[1], rel=1e-9, abs=1e-12) if fast else gradients[1])
 
 
 def test_a_processor_without_the_instructions_runs_no_code(monkeypatch, code):
