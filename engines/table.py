@@ -21,7 +21,7 @@ from zoomgrad.engines.native import build as native
 from zoomgrad.engines.options import Options
 from zoomgrad.engines.peers.engine import Peer
 from zoomgrad.engines.row import Row
-from zoomgrad.engines.translated.build import CYTHON, MYPYC, value
+from zoomgrad.engines.translated.build import CYTHON, MYPYC, Translator, value
 
 
 def loops(compiler: str, level: Optional[int] = 1, **changes: Any) -> Options:
@@ -47,6 +47,15 @@ _PUBLISHED = {**_LEVEL, "frozen": "the published form stores every node and its 
 _POST = "as first published: two global arrays, one assignment for each node, three huge functions"
 _RECOVERED = "loops recovered from the scalar tape"
 _SKIPPING = "plus skipping, at run time, terms whose input is exactly 0"
+
+
+def _interpreted(name: str, idea: str, builds_on: str, row_seconds: float, module: Any, **changes: Any) -> Row:
+    return Interpreted(name, idea, builds_on, (row_seconds, 0.0), build=lambda: module.Value, **changes)
+
+
+def _translated(name: str, row_seconds: float, tool: Translator, **changes: Any) -> Row:
+    idea, build = f"the text of slots, compiled by {tool.tool}", once(partial(value, tool))
+    return Interpreted(name, idea, "slots", (row_seconds, 0.0), build=build, in_python=False, **changes)
 
 
 def _by_tcc(name: str, idea: str, builds_on: str, seconds: tuple[float, float], options: Options) -> Row:
@@ -94,50 +103,26 @@ def _scalars(name: str, idea: str, seconds: tuple[float, float]) -> Row:
 
 
 ENGINES = (
-    Interpreted(
-        "baseline",
-        "micrograd as published: set children, closures",
-        "",
-        (12e-6, 0.0),
-        build=lambda: baseline.Value,
-        error_bound=1e-9,
-    ),
-    Interpreted("tuple", "children as a tuple", "baseline", (9e-6, 0.0), build=lambda: as_tuple.Value),
-    Interpreted("slots", "plus __slots__", "tuple", (8e-6, 0.0), build=lambda: slots.Value),
-    Interpreted(
-        "hoisted", "plus backward functions at module level", "slots", (4e-6, 0.0), build=lambda: hoisted.Value
-    ),
-    Interpreted(
-        "cython",
-        "the text of slots, compiled by Cython",
-        "slots",
-        (6e-6, 0.0),
-        build=once(partial(value, CYTHON)),
-        in_python=False,
-    ),
-    Interpreted(
-        "mypyc",
-        "the text of slots, compiled by mypyc",
-        "slots",
-        (4e-6, 0.0),
-        build=once(partial(value, MYPYC)),
-        in_python=False,
-        extensible=False,
-    ),
-    Interpreted(
+    _interpreted("baseline", "micrograd as published: set children, closures", "", 12e-6, baseline, error_bound=1e-9),
+    _interpreted("tuple", "children as a tuple", "baseline", 9e-6, as_tuple),
+    _interpreted("slots", "plus __slots__", "tuple", 8e-6, slots),
+    _interpreted("hoisted", "plus backward functions at module level", "slots", 4e-6, hoisted),
+    _translated("cython", 6e-6, CYTHON),
+    _translated("mypyc", 4e-6, MYPYC, extensible=False),
+    _interpreted(
         "local-grads",
         "no backward functions: each Value stores its local derivatives",
         "hoisted",
-        (4e-6, 0.0),
-        build=lambda: local_grads.Value,
+        4e-6,
+        local_grads,
     ),
-    Interpreted(
+    _interpreted(
         "replay",
         "build the graph once, keep the order, run forward and backward in place",
         "hoisted",
-        (1e-6, 0.0),
+        1e-6,
+        hoisted,
         rebuilds=False,
-        build=lambda: hoisted.Value,
         trainer=ReplayingTrainer,
     ),
     Interpreted(
