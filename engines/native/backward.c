@@ -16,9 +16,8 @@ static int contribute_by_op(Value *v) {
         return 0;
     Value *a = v->left, *b = v->right;
     Number none = real(0.0), k = none, to_a = none, to_b = none;
-    int hard = (v->kinds[DATA] | v->kinds[GRAD] | a->kinds[DATA] | a->kinds[GRAD]) & OBJECT;
-    if (b != NULL)
-        hard |= (b->kinds[DATA] | b->kinds[GRAD]) & OBJECT;
+    const int of_b = b ? b->kinds[DATA] | b->kinds[GRAD] : 0;
+    int hard = (v->kinds[DATA] | v->kinds[GRAD] | a->kinds[DATA] | a->kinds[GRAD] | of_b) & OBJECT;
     /* The product of NumPy's bool and a number is a number of NumPy. */
     hard |= v->op == OP_RELU && v->kinds[DATA] == NUMPY && v->kinds[GRAD] != NUMPY;
     if (constant != NULL)
@@ -68,14 +67,6 @@ typedef struct {
     Py_ssize_t next; /* operand to visit */
 } Place;
 
-static int refuse_cycle(Value *v) {
-    PyObject *error = PyObject_CallFunctionObjArgs(PyTuple_GetItem(helpers, CYCLIC_GRAPH), v, NULL);
-    if (error != NULL)
-        PyErr_SetObject((PyObject *)Py_TYPE(error), error);
-    Py_XDECREF(error);
-    return -1;
-}
-
 /* Append the Values below a root and the root to a list, operands first, left before right, without those that another
    root of the same walk has appended. It marks each with the walk's number, and with the number before while it visits
    the operands, so meeting such a mark is a cycle. Raises CyclicGraph or MemoryError. */
@@ -111,25 +102,24 @@ static int append_order(PyObject *order, Value *root, uint64_t walk) {
     PyMem_Free(places);
     if (failed)
         PyErr_NoMemory();
-    return failed ? -1 : cycle ? refuse_cycle(cycle) : 0;
-}
-
-/* The Values below the root and the root. */
-static PyObject *order_of(Value *root) {
-    PyObject *order = PyList_New(0);
-    if (order != NULL && append_order(order, root, walks += 2) < 0)
-        Py_CLEAR(order);
-    return order;
+    else if (cycle != NULL)
+        PyErr_SetObject(PyTuple_GetItem(helpers, CYCLIC_GRAPH), (PyObject *)cycle); /* the class makes the error of it */
+    return failed || cycle != NULL ? -1 : 0;
 }
 
 PyDoc_STRVAR(topo_doc, "topo()\n--\n\nThis Value and all Values below it, operands first, left before right.");
 
-static PyObject *value_topo(Value *self, PyObject *unused) { return order_of(self); }
+static PyObject *value_topo(Value *self, PyObject *unused) {
+    PyObject *order = PyList_New(0);
+    if (order != NULL && append_order(order, self, walks += 2) < 0)
+        Py_CLEAR(order);
+    return order;
+}
 
 PyDoc_STRVAR(backward_doc, "backward()\n--\n\nAdd the derivatives of this Value to the gradients of all below it.");
 
 static PyObject *value_backward(Value *self, PyObject *unused) {
-    PyObject *order = order_of(self); /* it keeps the Values alive while Python code runs */
+    PyObject *order = value_topo(self, NULL); /* it keeps the Values alive while Python code runs */
     int failed = 0;
     if (order == NULL)
         return NULL;
