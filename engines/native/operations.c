@@ -32,11 +32,12 @@ static PyObject *forward_in_python(int op, Value *a, Value *b, PyObject *constan
     return PyObject_CallFunction(PyTuple_GetItem(helpers, FORWARD + op - 1), "NNN", left, right, k); /* N takes over */
 }
 
-/* Apply an op of the table. b: NULL for an op of one operand. constant, k: the constant of a power, or NULL and 0.
-   hard: whether only Python can apply it. */
-static inline PyObject *operate(int op, Value *a, Value *b, PyObject *constant, Number k, int hard) {
-    hard |= (a->kinds[DATA] | (b ? b->kinds[DATA] : 0)) & OBJECT;
-    Number none = real(0.0), data = none;
+/* Apply an op of the table. b: NULL for an op of one operand. constant: that of a power, or NULL. */
+static inline PyObject *operate(int op, Value *a, Value *b, PyObject *constant) {
+    int hard = (a->kinds[DATA] | (b ? b->kinds[DATA] : 0)) & OBJECT; /* whether only Python can apply it */
+    Number none = real(0.0), k = none, data = none;
+    if (constant != NULL)
+        hard |= !to_number(constant, &k);
     PyObject *object = NULL;
     if (!hard)
         data = forward(op, number_of(a, DATA), b ? number_of(b, DATA) : none, k, &hard);
@@ -57,14 +58,14 @@ static inline PyObject *operate(int op, Value *a, Value *b, PyObject *constant, 
     return (PyObject *)v;
 }
 
-static PyObject *unary(int op, Value *a) { return operate(op, a, NULL, NULL, real(0.0), 0); }
+static PyObject *unary(int op, Value *a) { return operate(op, a, NULL, NULL); }
 
 /* a: a Value. other: a Value, or anything else, which becomes a leaf. */
 static PyObject *binary(int op, Value *a, PyObject *other) {
     if (IS_VALUE(other))
-        return operate(op, a, (Value *)other, NULL, real(0.0), 0);
+        return operate(op, a, (Value *)other, NULL);
     Value *b = allocate_like(a);
-    PyObject *made = b != NULL && put_data(b, other) == 0 ? operate(op, a, b, NULL, real(0.0), 0) : NULL;
+    PyObject *made = b != NULL && put_data(b, other) == 0 ? operate(op, a, b, NULL) : NULL;
     Py_XDECREF(b);
     return made;
 }
@@ -98,16 +99,13 @@ static PyObject *value_divide(PyObject *a, PyObject *b) {
 static PyObject *value_power(PyObject *base, PyObject *exponent, PyObject *modulus) {
     if (!IS_VALUE(base) || modulus != Py_None)
         Py_RETURN_NOTIMPLEMENTED;
-    Number k = real(0.0);
     PyObject *constant, *made = NULL; /* the constant is exact, so it runs no code of the program */
     if (exponent == minus_one || (PyFloat_CheckExact(exponent) && isfinite(PyFloat_AsDouble(exponent))))
         constant = new_reference(exponent);
     else
         constant = PyObject_CallFunctionObjArgs(PyTuple_GetItem(helpers, CHECK_EXPONENT), exponent, NULL);
-    if (constant != NULL) {
-        const int hard = !to_number(constant, &k);
-        made = operate(OP_POW, (Value *)base, NULL, constant, k, hard);
-    }
+    if (constant != NULL)
+        made = operate(OP_POW, (Value *)base, NULL, constant);
     Py_XDECREF(constant);
     return made;
 }
