@@ -19,7 +19,9 @@ class BrokenTape(Exception):
 
 def check(tape: Tape) -> Tape:
     """Return the tape. Raises BrokenTape: a wrong order or arity, a number that is not finite, or an unread row."""
-    shapes = _shapes()
+    # Code -> whether its rows have a left operand, a right one, and a number.
+    shapes = [(False, False, True)] * len(LEAVES)
+    shapes += [(op.arity >= 1, op.arity >= 2, op.takes_constant) for op in OPS.values()]
     if not len(tape) == len(tape.left) == len(tape.right) == len(tape.index):
         raise BrokenTape("the columns differ in length")
     limits = {INPUT: tape.inputs, PARAMETER: tape.parameters}
@@ -46,12 +48,6 @@ def check(tape: Tape) -> Tape:
     if unread >= 0:
         raise _broken(tape, unread, "nothing reads it")
     return tape
-
-
-def _shapes() -> list[tuple[bool, bool, bool]]:
-    """Code -> whether its rows have a left operand, a right one, and a number."""
-    ops = [(op.arity >= 1, op.arity >= 2, op.takes_constant) for op in OPS.values()]
-    return [(False, False, True)] * len(LEAVES) + ops
 
 
 def _broken(tape: Tape, row: int, why: str) -> BrokenTape:

@@ -43,26 +43,22 @@ def linearize(
                 return Tape(ops, left, right, index, constants, row, tuple(rows), len(inputs), len(parameters))
             if any(v._backward != v._contribute for v in loss.topo()):
                 refuse_closure("a compiled engine")
-        return _walk(loss, inputs, parameters, outputs)
+        walk = _Walk()
+        try:
+            walk.mark(INPUT, inputs)
+            walk.mark(PARAMETER, parameters)
+            for name, root in (("the loss", loss), *((f"outputs[{i}]", output) for i, output in enumerate(outputs))):
+                if not _is_recorded(root):
+                    raise TypeError(_stranger(name, root))
+                walk.number(root)
+            output_rows = tuple(output._row for output in outputs)
+            return Tape(*walk.columns(), loss._row, output_rows, len(inputs), len(parameters))
+        finally:
+            walk.forget()
 
 
 _WALKING = threading.Lock()
 """Values store their rows during a walk, so threads that compile the same graph must take turns."""
-
-
-def _walk(loss: Value, inputs: Sequence[Value], parameters: Sequence[Value], outputs: Sequence[Value]) -> Tape:
-    walk = _Walk()
-    try:
-        walk.mark(INPUT, inputs)
-        walk.mark(PARAMETER, parameters)
-        for name, root in (("the loss", loss), *((f"outputs[{i}]", output) for i, output in enumerate(outputs))):
-            if not _is_recorded(root):
-                raise TypeError(_stranger(name, root))
-            walk.number(root)
-        rows = loss._row, tuple(output._row for output in outputs)
-        return Tape(*walk.columns(), *rows, len(inputs), len(parameters))
-    finally:
-        walk.forget()
 
 
 class _Walk:
@@ -136,7 +132,8 @@ class _Walk:
         for row, (v, left) in enumerate(zip(self.values, self.left)):
             if left != NONE:
                 if v._name not in OPS:
-                    raise ValueError(_unknown(v))
+                    what = f"the operation {v._name!r} of {v!r}"
+                    raise ValueError(f"{what} is not in the op table\n  Known: {', '.join(OPS)}.")
                 ops[row], constant = code_of[v._name], v._constant
             elif index[row] != NONE:
                 continue
@@ -171,7 +168,3 @@ def _is_finite(number: Any) -> bool:
 
 def _stranger(what: str, value: Any) -> str:
     return f"{what} is {value!r}, not a Value of a compiled engine\n  Build the graph from `engines.load(name).Value`."
-
-
-def _unknown(v: Value) -> str:
-    return f"the operation {v._name!r} of {v!r} is not in the op table\n  Known: {', '.join(OPS)}."
