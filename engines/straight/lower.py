@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple, Optional
 
 from zoomgrad.engines.graph import expr as exprs
-from zoomgrad.engines.graph.expr import Apply, Expr, G, K, Leaf, Literal
+from zoomgrad.engines.graph.expr import Apply, Expr, G, K, Literal
 from zoomgrad.engines.graph.ops import OPS
 from zoomgrad.engines.graph.tape import CONSTANT, INPUT, LEAVES, PARAMETER, Tape, names
 
@@ -65,9 +65,8 @@ _IS_PARAMETER = 2
 class _Lowering:
     def __init__(self, tape: Tape) -> None:
         self.tape = tape
-        self.leaves = tape.inputs + tape.parameters
         self.instructions: list[Instruction] = []
-        self.reads: list[int] = [0] * self.leaves
+        self.reads: list[int] = [0] * (tape.inputs + tape.parameters)
         self.values: list[int] = []
         """Row -> value."""
         self.differentiable = bytearray(len(tape) + 1)
@@ -198,14 +197,9 @@ def _constant(expr: Expr, k: Any) -> Any:
     return k if expr == K else None
 
 
-def _position(expr: Expr) -> Optional[int]:
-    """The index of a leaf in `expr.LEAVES`; None for the number K and for other expressions."""
-    return exprs.LEAVES.index(expr) if isinstance(expr, Leaf) and expr != K else None
-
-
 def _pair(expr: Expr) -> Optional[tuple[str, int, int]]:
-    """A primitive and the positions of its operands, if it has two and both are leaves."""
-    if not isinstance(expr, Apply) or len(expr.operands) != 2:
+    """A primitive and the indices of its operands in `expr.LEAVES`, if it has two and both are leaves except K."""
+    if not isinstance(expr, Apply) or len(expr.operands) != 2 or not {*expr.operands} <= {*exprs.LEAVES} - {K}:
         return None
-    left, right = (_position(operand) for operand in expr.operands)
-    return None if left is None or right is None else (expr.primitive, left, right)
+    left, right = (exprs.LEAVES.index(operand) for operand in expr.operands)
+    return expr.primitive, left, right
