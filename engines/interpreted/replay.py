@@ -54,11 +54,8 @@ class ReplayingTrainer(ScalarTrainer):
 
     def _graph_for(self, row: array[float]) -> _Graph:
         """The graph for rows of that length, which the first of them builds."""
-        if len(row) not in self._graphs:
-            self._graphs[len(row)] = self._traced(row)
-        return self._graphs[len(row)]
-
-    def _traced(self, row: array[float]) -> _Graph:
+        if len(row) in self._graphs:
+            return self._graphs[len(row)]
         inputs = [self.Value(x) for x in row]
         try:
             outputs = self._workload.outputs(self._model, inputs)
@@ -70,7 +67,9 @@ class ReplayingTrainer(ScalarTrainer):
         if not all(v._contribute in FORWARD for v in computed):
             raise Unavailable("replay can't compute an operation that a program adds", "Use `--engine hoisted`.")
         forward = [(FORWARD[v._contribute], v, v._prev[0], v._prev[-1]) for v in computed]
-        return _Graph(inputs, outputs, loss, forward, [(v._contribute, v) for v in reversed(computed)])
+        backward = [(v._contribute, v) for v in reversed(computed)]
+        self._graphs[len(row)] = _Graph(inputs, outputs, loss, forward, backward)
+        return self._graphs[len(row)]
 
     def predict(self, row: array[float]) -> array[float]:
         self.forward(row)
