@@ -9,12 +9,7 @@ from __future__ import annotations
 import sys
 from array import array
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, NoReturn
-
-if TYPE_CHECKING:
-    Array = array[float]
-else:
-    Array = array  # CPython before 3.12 can't subscript it
+from typing import Any, NoReturn
 
 EXPORTS_PIN = sys.implementation.name == "cpython"
 """Whether an exported array keeps its length."""
@@ -23,7 +18,7 @@ CACHE_LINE = 64
 """Bytes of a line of the processor's cache."""
 
 
-class FixedArray(Array):
+class FixedArray(array):  # type: ignore[type-arg]  # CPython before 3.12 can't subscript it
     """Doubles that a program owns: an array of fixed length."""
 
     __slots__ = ()
