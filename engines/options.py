@@ -128,11 +128,10 @@ def check(row: Row, texts: Sequence[str]) -> tuple[Options, list[str]]:
         options = changed
         ideas.append(option.idea.format(getattr(options, option.field)))
         places.append(name)
-    if places != sorted(places, key=[*OPTIONS].index):
-        ordered = sorted(texts, key=lambda text: [*OPTIONS].index(text.partition("=")[0]))
-        raise WrongOption(
-            row.name, "+".join(texts), "options have a fixed order", f"use {'+'.join([row.name, *ordered])}"
-        )
+    ordered = sorted(texts, key=lambda text: [*OPTIONS].index(text.partition("=")[0]))
+    if ordered != [*texts]:
+        use = f"use {'+'.join([row.name, *ordered])}"
+        raise WrongOption(row.name, "+".join(texts), "options have a fixed order", use)
     if options.frozen and options.threads:
         raise WrongOption(row.name, "frozen", "a frozen step is not divided", f"use {row.name}+frozen")
     return options, ideas
