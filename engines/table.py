@@ -7,6 +7,7 @@ its row here.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any, Optional
 
@@ -75,23 +76,14 @@ def _published(base: str, options: Options, compile_row_seconds: float) -> Row:
     return Compiled(f"{base}-published", _POST, base, seconds, options, takes=takes, refuses={**_PUBLISHED, **refuses})
 
 
-def _vectors(
-    name: str,
-    idea: str,
-    builds_on: str,
-    options: Options,
-    *takes: str,
-    compile_row_seconds: float = 4e-6,
-    **refuses: str,
-) -> Row:
-    bound = 1e-9 if options.fast else None
-    seconds = (1e-10, compile_row_seconds)
+def _vectors(name: str, idea: str, builds_on: str, options: Options, *takes: str, **refuses: str) -> Row:
+    seconds, bound = (1e-10, 4e-6), 1e-9 if options.fast else None
     return Compiled(name, idea, builds_on, seconds, options, takes=takes, refuses=refuses, error_bound=bound)
 
 
 def _machine(name: str, idea: str, builds_on: str, **changes: Any) -> Row:
     options = Options("loops", target="machine", native=True, **changes)
-    return _vectors(name, idea, builds_on, options, compile_row_seconds=2e-6, **_MACHINE)
+    return replace(_vectors(name, idea, builds_on, options, **_MACHINE), typical_row_seconds=(1e-10, 2e-6))
 
 
 _TORCH, _JAX, _SCALARS = (f"peers-{library}-worker" for library in ("torch", "jax", "scalar"))
