@@ -111,23 +111,20 @@ def _numbers(rows: Sequence[Any], inputs: int, fewer: Optional[int]) -> Column:
                 f"row {index:,} must be a list of numbers, not {type(row).__name__}\n"
                 "  Pass a list of rows: `[[…], […]]`."
             )
-        cells = _doubles(row, index)
+        try:
+            # Without the list, array() would take the bytes of a buffer for those of doubles.
+            cells = array("d", row if isinstance(row, (list, tuple)) else list(row))
+        except TypeError as error:
+            raise TypeError(f"row {index:,} does not hold numbers: {error}\n  Convert them with `float`.") from None
+        except OverflowError:
+            remedy = "The largest double is 1.8e308."
+            raise ValueError(f"row {index:,} has a number that is too large\n  {remedy}") from None
         if not index and len(cells) == fewer:
             width = fewer
         if len(cells) != width:
             raise ValueError(_wrong_row(index, len(cells), width))
         numbers.extend(cells)
     return Column(numbers, width)
-
-
-def _doubles(row: Any, index: int) -> array[float]:
-    try:
-        # Without the list, array() would take the bytes of a buffer for those of doubles.
-        return array("d", row if isinstance(row, (list, tuple)) else list(row))
-    except TypeError as error:
-        raise TypeError(f"row {index:,} does not hold numbers: {error}\n  Convert them with `float`.") from None
-    except OverflowError:
-        raise ValueError(f"row {index:,} has a number that is too large\n  The largest double is 1.8e308.") from None
 
 
 def _wrong_row(index: int, count: int, wanted: int) -> str:
