@@ -53,7 +53,9 @@ class Peer(Row):
         try:
             module = importlib.import_module(path)
         except ImportError as error:
-            remedy = OTHER_INTERPRETER if self.environment == "worker" else ON_DEMAND
+            remedy = "`zoomgrad run` makes an environment for it."
+            if self.environment == "worker":
+                remedy = "Install it here, or choose another interpreter with --interpreters."
             raise Unavailable(f"its library can't be imported: {error}", remedy) from None
         model: type[Model] = getattr(module, name)
         return model
@@ -77,10 +79,6 @@ class Peer(Row):
         trainer = PeerTrainer(model(task, clock), workload, task, clock)
         clock.stop()
         return trainer
-
-
-OTHER_INTERPRETER = "Install it here, or choose another interpreter with --interpreters."
-ON_DEMAND = "`zoomgrad run` makes an environment for it."
 
 
 # XLA hands work to a pool of NPROC threads, even if each of Eigen's products takes one thread. The fourth is macOS's.

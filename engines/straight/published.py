@@ -21,8 +21,6 @@ from zoomgrad.engines.graph.tape import CONSTANT, INPUT, LEAVES, PARAMETER, Tape
 from zoomgrad.engines.kernel.c_text import Source, libm
 from zoomgrad.engines.kernel.c_tree import Comment, Define, Function, Include, Item, Text, unit
 
-TITLE = "A Value graph as first published: row n of the tape is data[n], and its gradient is grad[n]."
-
 WITHOUT_GRADIENT = (INPUT, CONSTANT)
 """The post stores no gradient for these leaves."""
 
@@ -35,7 +33,7 @@ def published_source(tape: Tape) -> Source:
     set_input = [f"data[{row}] = x[{index}];" for index, row in enumerate(inputs) if row < len(tape)]
     update = [f"data[{row}] -= rate * grad[{row}] / batch;" for row in parameters]
     items: list[Item] = [
-        Comment(TITLE),
+        Comment("A Value graph as first published: row n of the tape is data[n], and its gradient is grad[n]."),
         Include("kernel/kernel.h"),
         Define("INPUTS", tape.inputs),
         Define("PARAMETERS", tape.parameters),

@@ -11,6 +11,8 @@ from zoomgrad.engines.compiled.clock import Clock
 from zoomgrad.engines.peers.models.layout import LayeredModel, flat, layers, rows_of
 from zoomgrad.engines.peers.peer import Task
 
+ACTIVATIONS = {"relu": lambda z: np.maximum(z, 0, out=z), "tanh": lambda z: np.tanh(z, out=z)}
+
 
 class NumpyModel(LayeredModel):
     """An MLP with hand-written derivatives."""
@@ -44,7 +46,7 @@ class NumpyModel(LayeredModel):
             z = values[-1] @ w
             z += b
             if self.has_activation(number):
-                (np.tanh if self.network.activation == "tanh" else _relu)(z, out=z)
+                ACTIVATIONS[self.network.activation](z)
             values.append(z)
         return values
 
@@ -83,7 +85,3 @@ class NumpyModel(LayeredModel):
 
     def predict(self, features: array[float]) -> Any:
         return self.forward(np.asarray([features]))[-1][0].tolist()
-
-
-def _relu(z: Any, out: Any) -> Any:
-    return np.maximum(z, 0, out=out)
