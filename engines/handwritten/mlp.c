@@ -93,7 +93,6 @@ INLINE void descend(vec *m, const double *x, const vec *gradient, double rate, c
     }
 }
 
-#if !SPARSE
 /* The update from the previous row and the sum over the new row, in one pass over the matrix. The weights do not fit in
    a first-level cache, and this loads them once instead of twice. */
 INLINE void descend_and_sum(vec *out, vec *m, const double *before, const vec *gradient, double rate, const double *x,
@@ -113,7 +112,6 @@ INLINE void descend_and_sum(vec *out, vec *m, const double *before, const vec *g
         EACH_VECTOR out[b * vectors + v] = s[v];
     }
 }
-#endif
 
 #define LAYER_1 HIDDEN_BLOCKS, INPUTS, HIDDEN_VECTORS, 1
 #define LAYER_2 OUTPUT_BLOCKS, HIDDEN, OUTPUT_VECTORS, 1
@@ -121,8 +119,10 @@ INLINE void descend_and_sum(vec *out, vec *m, const double *before, const vec *g
 
 #if SPARSE
 #define VISITED net.live.at, net.live.count
+#define MEASURE t->state.bound = bound_of_weights((double *)net.p.w1, sizeof net.p.w1 / sizeof(double))
 #else
 #define VISITED 0, INPUTS
+#define MEASURE (void)0
 #endif
 
 /* --- the loss: its value, and the gradients of the outputs ------------------------------------------------------ */
@@ -187,11 +187,9 @@ static void loss_backward(const double *y, const double *target, double *gradien
 STEP double forward_pass(void)
 {
     const double *x = (double *)net.x;
-#if !SPARSE
-    if (net.is_due)
+    if (!SPARSE && net.is_due)
         descend_and_sum(net.h, net.p.w1, (double *)net.before, net.h_gradient, net.rate, x, LAYER_1);
     else
-#endif
         sum(net.h, net.p.w1, x, VISITED, LAYER_1);
     net.is_due = 0;
     for (int i = 0; i < HIDDEN_BLOCKS * HIDDEN_VECTORS; i++)
@@ -311,12 +309,6 @@ void backward(const double *restrict x, const double *restrict p, double *restri
 }
 
 /* --- training --------------------------------------------------------------------------------------------------- */
-
-#if SPARSE
-#define MEASURE t->state.bound = bound_of_weights((double *)net.p.w1, sizeof net.p.w1 / sizeof(double))
-#else
-#define MEASURE (void)0
-#endif
 
 static void enter(struct training *t)
 {
