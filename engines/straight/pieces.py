@@ -179,14 +179,10 @@ class _Writer:
 
     def _define(self, value: int, text: str, lines: list[str]) -> _Text:
         """Write a statement that names a value: as a local, or in the workspace if it is known to need a place."""
-        language = self.language
+        language, is_kept = self.language, self.code.reads[value] >= KEPT
         self.defined[value] = lines
-        if self.code.reads[value] >= KEPT:
-            name = self._reserve(value)
-            lines.append(language.store % (name, text))
-        else:
-            name = f"v{value}"
-            lines.append(language.local % (name, text))
+        name = self._reserve(value) if is_kept else f"v{value}"
+        lines.append((language.store if is_kept else language.local) % (name, text))
         lines += [language.store % (f"y[{index}]", name) for index in self.outputs.get(value, ())]
         return name, ATOM_PRECEDENCE, 0
 
