@@ -103,7 +103,7 @@ static int append_order(PyObject *order, Value *root, uint64_t walk) {
     if (failed)
         PyErr_NoMemory();
     else if (cycle != NULL)
-        PyErr_SetObject(PyTuple_GetItem(helpers, CYCLIC_GRAPH), (PyObject *)cycle); /* the class makes the error of it */
+        PyErr_SetObject(PyTuple_GetItem(helpers, CYCLIC_GRAPH), (PyObject *)cycle); /* it calls the class */
     return failed || cycle != NULL ? -1 : 0;
 }
 
