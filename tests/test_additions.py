@@ -80,8 +80,8 @@ def add_engine(project):
     edit(table, r"(import )(baseline, hoisted)", r"\1another, \2")
     edit(
         table,
-        r"( +Interpreted\(\"slots\".*\n)",
-        r'\1    Interpreted("another", "the same", "slots", (8e-6, 0.0), build=lambda: another.Value),\n',
+        r"( +_interpreted\(\"slots\".*\n)",
+        r'\1    _interpreted("another", "the same", "slots", 8e-6, another),\n',
     )
     edit(project / "docs/engines.md", r"(\| `slots`.*\n)", r"\1| `another` | the same |\n")
 

@@ -361,23 +361,6 @@ def test_an_irregular_graph_has_its_steps_in_numpy(monkeypatch):
     assert all(map(same, *(trainer.parameters() for trainer in trainers)))
 
 
-def test_a_trainer_serves_one_thread():
-    trainer = engines.load("python-source").prepare(workloads.load("microgpt-L1-D8-H2-T4"))
-    conductor, again = trainer._conductor, []
-
-    class During:
-        def take(self, *course):
-            with pytest.raises(RuntimeError, match="this Trainer is already running"):
-                trainer.train(1)
-            again.append(course)
-            return conductor.take(*course)
-
-    trainer._conductor = During()
-    trainer.train(1)
-    trainer.train(1)
-    assert len(again) == len(trainer.losses) == 2
-
-
 @pytest.mark.host
 def test_numbers_of_numpy_are_numbers():
     """They are buffers as well, whose addresses must not reach machine code."""
