@@ -57,7 +57,10 @@ def _prepare(workload: Workload, options: Options, *, in_place: bool) -> Trainer
         parameters = model.parameters()
         with clock.phase("load"):
             members = _with_one_workspace(members)
-            buffers, places = _in_workspace(members[0].w, like) if like else _apart(len(parameters))
+            buffers = [at_cache_line(array("d", bytes(8 * len(parameters)))) for _ in "pq"]
+            places = list(range(len(parameters)))
+            if like:
+                buffers, places = _in_workspace(members[0].w, like)
             if len(places) < len(parameters):
                 raise Unlike
             buffers += [at_cache_line(array("d", bytes(8 * len(buffers[0])))) for _ in workload.optimiser.states]
@@ -75,11 +78,6 @@ def _in_workspace(workspace: Any, loops: Loops) -> tuple[list[Doubles], list[int
     p, q = (numbers[first + area.start : first + area.stop] for area in map(loops.area, "pq"))
     indices, places = loops.indices_and_places()
     return [p, q], (places[indices.argsort()] - loops.area("p").start).tolist()
-
-
-def _apart(count: int) -> tuple[list[Doubles], list[int]]:
-    zeros = array("d", bytes(8 * count))
-    return [at_cache_line(zeros) for _ in "pq"], list(range(count))
 
 
 def conductor_of(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Union
 
-from zoomgrad.engines.graph.expr import Apply, Expr, Leaf, leaves
+from zoomgrad.engines.graph.expr import Apply, Expr, leaves
 from zoomgrad.engines.machine.encode import RAX, Mem, Reg, Vec
 from zoomgrad.engines.machine.expression import Operand
 from zoomgrad.engines.machine.registers import Known
@@ -270,8 +270,7 @@ class Block:
         """Add the term to a sum; the first term of a sum without a start becomes the sum."""
         total, width = self.sums[n], self.vectors[n].width
         kind = "pd" if width > 1 else "sd"
-        if total is not None and self.evaluator.fast and _is_product(template):
-            assert isinstance(template, Apply)
+        if total is not None and self.evaluator.fast and isinstance(template, Apply) and template.primitive == "mul":
             first, second = (self.evaluator.evaluate(operand, leaves, width) for operand in template.operands)
             if isinstance(first, Mem):
                 first, second = second, first
@@ -295,11 +294,3 @@ class Block:
         new = self._subtracted(place, change, width)
         self.evaluator.store(place, new)
         return new
-
-
-def _is_product(template: object) -> bool:
-    return (
-        isinstance(template, Apply)
-        and template.primitive == "mul"
-        and all(isinstance(operand, Leaf) for operand in template.operands)
-    )

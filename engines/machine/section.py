@@ -117,12 +117,12 @@ class Section(Lists):
     def _move(self, statement: Union[steps.Take, steps.Give]) -> None:
         """Copy between a buffer of the caller's and the workspace."""
         code, step, what = self.code, self.step, statement.what
-        if what == "numbers":
-            self._put_numbers()
-            return
         takes = isinstance(statement, steps.Take)
         caller, own = (R8, R9) if takes else (R9, R8)
-        code.integer("mov", caller, word(_BUFFERS[what]))
+        if what == "numbers":
+            code.integer("lea", caller, code.constant(struct.pack(f"<{len(step.loops.numbers)}d", *step.loops.numbers)))
+        else:
+            code.integer("mov", caller, word(_BUFFERS[what]))
         code.integer("lea", own, Mem(W, 8 * step.loops.gradient_offset * (what == "gradients")))
         copied = [
             rectangle
@@ -133,18 +133,12 @@ class Section(Lists):
             call_copy(code, copied)
 
     def _copies(self, what: str) -> Sequence[Copy]:
-        """The places of a buffer's numbers in the workspace."""
+        """The places of a buffer's numbers, or of the numbers that loops read, in the workspace."""
         loops = self.step.loops
-        if what == "inputs":
-            return [Copy((loops.inputs,), Access(loops.area("x").start, (1,)), Access(0, (1,)))]
+        if what in ("inputs", "numbers"):
+            count, area = (loops.inputs, "x") if what == "inputs" else (len(loops.numbers), "k")
+            return [Copy((count,), Access(loops.area(area).start, (1,)), Access(0, (1,)))]
         return loops.output_copies if what == "outputs" else loops.copies
-
-    def _put_numbers(self) -> None:
-        """Copy the constants that loops read to their area."""
-        numbers, row = self.step.loops.numbers, Access(0, (1,))
-        self.code.integer("lea", R8, self.code.constant(struct.pack(f"<{len(numbers)}d", *numbers)))
-        self.code.integer("lea", R9, Mem(W, 8 * self.step.area("k").start))
-        call_copy(self.code, list(rectangles((len(numbers),), row, row)))
 
     def _copy(self, statement: steps.Copy) -> None:
         self._address(RSI, statement.source)

@@ -115,8 +115,6 @@ def test_a_wide_model():
 class Narrow:
     """A workload whose longest rows read one parameter."""
 
-    name = "narrow"
-
     def __init__(self, workload):
         self.workload = workload
         self.longest = names.TOKENS * max(len(shape.columns) for shape in workload.shapes())
