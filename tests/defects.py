@@ -552,13 +552,6 @@ DEFECTS = (
         "engines/lengths/test_lengths.py::test_a_quotient_is_that_in_python",
     ),
     Defect(
-        "lengths: sinks write between the gradients that stay in the workspace",
-        "engines/rerolled/rearrange/freeze.py",
-        "room=(1, *run.loop.counts)[-1]",
-        "room=run.loop.room",
-        "engines/lengths/test_lengths.py::test_lengths_that_read_other_parameters[rerolled-machine]",
-    ),
-    Defect(
         "lengths: the last parameter is not updated if no whole vector holds it",
         "engines/lengths/lanes_in_machine_code.py",
         "(1 << rest) - 1",

@@ -31,7 +31,7 @@ def lower(tape: Tape, options: Options, parameters: Sequence[float] = ()) -> Any
 
 
 def lower_passes(tape: Tape, options: Options, *, in_place: bool, like: Optional[Loops] = None) -> Any:
-    """The same for a kernel of which only the two passes are called.
+    """Lower a tape whose kernel runs the forward and the backward pass only.
 
     in_place: whether parameters and gradients stay in the workspace. like: loops whose places the parameters take.
     Raises Unlike if they can't.
@@ -39,7 +39,8 @@ def lower_passes(tape: Tape, options: Options, *, in_place: bool, like: Optional
     loops = _loops(tape, options, like)
     if loops is None:
         return tape if options.code == "tape" else straight_lines(tape)
-    passes, form = passes_only(plain(loops), in_place=in_place), fitted(options)  # which only rounds change
+    passes, form = passes_only(plain(loops), in_place=in_place), fitted(options)
+    # Of all rearrangements, only rounds apply to passes.
     return run_in_rounds(passes, form) if "in rounds" in form.rearrangements else passes
 
 

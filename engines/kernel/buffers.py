@@ -80,7 +80,7 @@ def at_cache_line(numbers: array[float]) -> Any:
 
 
 def first_at_cache_line(numbers: array[float]) -> int:
-    """The index of the first number at the start of a cache line, where compiled code has its workspace begin."""
+    """The index of the first number at the start of a cache line, where compiled code starts its workspace."""
     return -numbers.buffer_info()[0] % CACHE_LINE // numbers.itemsize
 
 

@@ -7,6 +7,7 @@ the graph of each length of a row, `trainer` holds their kernels, and `conductor
 The update is written from the optimiser's expressions: `lanes` makes statements over whole vectors of parameters, and
 `lanes_in_machine_code` writes these as instructions. Parameters that vectors leave over are updated one by one.
 
-A kernel may order its parameters as it likes in its own workspace. The parameters, their gradients and the optimiser's
-numbers have one order here, so one update serves all kernels.
+The parameters, their gradients and the optimiser's numbers have one order, so one update serves all kernels. Kernels of
+recovered loops share a workspace, in which parameters and gradients stay: the largest graph's loops choose the places,
+and those of other lengths follow. Other kernels, and loops that can't follow, copy the numbers for each row.
 """

@@ -25,18 +25,23 @@ If r is a power of two, the doubles below it are half as far apart as those abov
 and the bound holds for units of either size, because it is for the smallest unit: results just below a power of two.
 Few numbers have such a result, and `tests/engines/lengths` compares all of them.
 
-**Quotients.** A factor d divides in all lanes. So z, the double nearest to 1 / d, is computed once. The double nearest
-to x / d then follows in less time than a division takes: q = x * z, r = q * d - x, and the result is q - r * z
-(Markstein, 1990; Brisebarre, Muller and Raina, "Accelerating correctly rounded floating-point division when the divisor
-is known in advance", 2004).
+**Quotients.** A factor d divides in all lanes. So z, the double nearest to 1 / d, is computed once. Three more
+operations give the double nearest to x / d, faster than a division: q = x * z, r = q * d - x, and the result is q - r *
+z (Markstein, 1990; Brisebarre, Muller and Raina, "Accelerating correctly rounded floating-point division when the
+divisor is known in advance", 2004).
 
 Example with three decimal digits and d = 0.6: z is 1.67. x = 1.37 gives q = 2.29 and r = 0.004. 2.29 - 0.004 * 1.67 =
 2.28332 rounds to 2.28, and so does 1.37 / 0.6 = 2.28333...
 
-Why it is the nearest: let 1 <= d < 2, which a power of two achieves. z differs from 1 / d by at most 2^-54. So the sum
-q - r * z, before it is rounded, differs from x / d by at most 2^-54 * d of the distance between q and x / d. This
-matters only if the middle of two doubles lies in between. Then the distance is half a unit in the last place of q, and
-the difference 2^-55 * d units. But x / d is at least 2^-53 / d units from a middle, which is more, because d < 2.
+Why it is the nearest: let 1 <= x, d < 2. z differs from 1 / d by at most 2^-54. So q - r * z, before it is rounded,
+differs from x / d by at most 2^-54 * d of the distance between q and x / d. This matters only if the middle of two
+doubles lies in between.
+
+- Near the middle that is half a unit in the last place from q, this difference is 2^-55 * d units. But x / d is at
+  least 2^-53 / d units from a middle, which is more, because d < 2.
+- q is further away than a unit only if x < d, and by less than 1.5 - j * 2^-53 units, where x = 2 - j * 2^-52. So x / d
+  is at least j * 2^-53 units from the next middle. The difference, with that from rounding r, is below 5 * 2^-54 units,
+  which is less if j > 2. j = 2 leaves d = 2 - 2^-52, for which q is 1, r has no error, and the result is right.
 
 A factor is a share, above 2^-100 and at most 1; z is NaN for others. So a quotient is 0 only if x is 0.
 """
@@ -64,11 +69,8 @@ class NoLanes(Exception):
 
 def numbers(optimiser: Optimiser) -> tuple[str, ...]:
     """The names of the slots after the buffers: numbers of an update, and the inverses of its factors."""
-    return (RATE.name, BATCH.name, UPDATE.name, *optimiser.factors, *map(_inverse, optimiser.factors))
-
-
-def _inverse(name: str) -> str:
-    return f"1 / {name}"
+    inverses = (f"1 / {factor}" for factor in optimiser.factors)
+    return (RATE.name, BATCH.name, UPDATE.name, *optimiser.factors, *inverses)
 
 
 class Lanes:
@@ -92,8 +94,8 @@ class Lanes:
         self._first = len(names)
         self._equal: dict[Expr, Leaf] = {}
         self._ranges: dict[Leaf, bool] = {}
-        """Slot -> whether it is a quotient. A lane is unsure unless the number is 0, or a quotient from 2^-800 to 2^64
-        or its negative, or another number from 2^-128 to 2^64."""
+        """Slot -> whether it is a quotient, whose sign is ignored. A lane is unsure unless each number is 0 or
+        at least 2^-128, or 2^-800 for a quotient, and their sum is at most 2^64."""
         for target, expr in {**optimiser.changes, "q": Literal(0.0)}.items():
             value, other = self._pair(expr)
             self._slots[target] = self._add(value)
@@ -110,7 +112,7 @@ class Lanes:
         return values + [self._inverse_of(self._slots[name]) for name in self._optimiser.factors]
 
     def _inverse_of(self, factor: Leaf) -> Expr:
-        """1 / factor, or NaN for a factor that is no share."""
+        """1 / factor, or NaN if the factor is not a share."""
         if self._is_fast:
             return 1.0 / factor
         return where(factor > 2.0**-100, where(factor > 1.0, math.nan, 1.0 / factor), math.nan)
@@ -133,7 +135,7 @@ class Lanes:
     def _mark_out_of_range(self) -> None:
         """Mark NaN, and numbers outside their ranges: one comparison for the smallest, and one for the sum.
 
-        Subtracting 1 from the bits of 0.0 gives NaN, which a minimum ignores. Other numbers hardly change.
+        Subtracting 1 from the bits of 0.0 or -0.0 gives NaN, which a minimum ignores. Other numbers hardly change.
         """
         least: Expr = Literal(2.0**-128)
         total: Optional[Expr] = None
@@ -142,7 +144,7 @@ class Lanes:
             smaller = self._let(call("minus", size * 2.0**672 if is_quotient else size, SMALLEST))
             least = self._let(where(smaller < least, smaller, least))
             total = self._let(total + size) if total else size
-        self._mark(call("xor", least, 2.0**-128))
+        self._mark(least - 2.0**-128)
         if total:
             self._mark(call("xor", where(total < 2.0**64, total, 2.0**64), total))
 
@@ -159,7 +161,7 @@ class Lanes:
             return self._pair(first)
         factor = divisor.name if expr.primitive == "div" and isinstance(divisor, Leaf) else ""
         if factor in self._optimiser.factors and self._is_fast:
-            return self._pair(first * Leaf(_inverse(factor)))
+            return self._pair(first * Leaf(f"1 / {factor}"))
         pairs = [self._pair(operand) for operand in expr.operands]
         if self.width > 1:
             if expr.primitive not in ("add", "sub", "mul", "div", "pow"):
@@ -177,7 +179,7 @@ class Lanes:
 
     def _quotient(self, x: Expr, factor: str) -> Leaf:
         """x / factor."""
-        divisor, inverse = self._slots[factor], self._slots[_inverse(factor)]
+        divisor, inverse = self._slots[factor], self._slots[f"1 / {factor}"]
         near = self._let(x * inverse)
         quotient = self._let(call("fnma", call("fms", near, divisor, x), inverse, near))
         self._ranges.setdefault(quotient, True)

@@ -49,7 +49,7 @@ def _prepare(workload: Workload, options: Options, *, in_place: bool) -> Trainer
         clock.stop()  # each shape has a clock of its own
         members: list[Member] = []
         like: Optional[Loops] = None
-        # The largest first, because it reads all parameters.
+        # The largest first: it usually reads all parameters.
         for shape in sorted(workload.shapes(), key=lambda shape: -len(shape.columns)):
             member, code = _member(workload, model, shape, options, in_place, like, clock)
             members.insert(0, member)
@@ -100,7 +100,7 @@ def conductor_of(
 def _with_one_workspace(members: list[Member]) -> list[Member]:
     """Members whose kernels in C share a workspace, which stays in the processor's cache from step to step.
 
-    A pass expects nothing there but what the passes before it wrote in the same step.
+    Apart from parameters and gradients, a pass reads only what was written in the same step.
     """
     if not all(isinstance(member.w, array) for member in members):
         return members

@@ -9,7 +9,7 @@ transposed, so that each *column* has one term of all lanes, and the columns are
 
 A product for each term and lane takes 16 multiplications of numbers; this takes 4 of vectors and 8 permutations. If a
 count is no multiple of the width, the last window of terms overlaps the one before, and only its last columns count.
-Fast code may add in any order. So it adds up the rows of all whole windows, and transposes the sums once.
+Fast code may add in any order, so it adds up the rows of all whole windows first, and transposes once.
 """
 
 from __future__ import annotations
@@ -109,11 +109,11 @@ class Across(Block):
         is_backward = any(source.terms[-1:] == (-1,) for source in terms.pointers)
         start = first + lanes.width - 1 if is_backward else first  # the term with the lowest address
         rows = Block(self.nest, [Vector((*outer, at + n, start), lanes.width) for n in range(lanes.width)])
-        is_whole = len(wanted) == lanes.width
-        if self.rows and is_whole:
+        adds_rows = self.rows is not None and len(wanted) == lanes.width
+        if self.rows and adds_rows:
             rows.sums = self.rows
         rows._term(terms._replace(sources=list(map(_turned, terms.sources))), 0)
-        if not (self.rows and is_whole):
+        if not adds_rows:
             self._add_columns(rows.sums, [lanes.width - 1 - term if is_backward else term for term in wanted])
 
     def _add_columns(self, rows: Sequence[Optional[Vec]], places: Sequence[int]) -> None:

@@ -196,7 +196,7 @@ class Evaluator:
         return to
 
     def _fast_power(self, x: Vec, exponent: float) -> Vec:
-        """A power with a multiple of 1/2: products of x and its root, and their inverse."""
+        """x to a multiple of 1/2: a product of x and its root, inverted if the exponent is negative."""
         whole, half = divmod(abs(exponent), 1)
         factors = [x] * int(whole)
         if half:

@@ -13,8 +13,8 @@ from zoomgrad.engines.rerolled.step.step import Step
 def passes_only(step: Step, *, in_place: bool = False) -> Step:
     """Keep both passes, for callers that update parameters themselves.
 
-    in_place: whether they do so in the workspace, so that parameters and gradients stay there. Sinks then leave the
-    places between gradients alone, which the callers' updates change as well.
+    in_place: whether they do so in the workspace, so that parameters and gradients stay there. Updates then cover the
+    padding between gradients as well, so sinks must not write there.
     """
     passes = replace(step, programs={name: step.programs[name] for name in ("forward", "backward")}).pruned()
     if not in_place:
@@ -28,7 +28,8 @@ def passes_only(step: Step, *, in_place: bool = False) -> Step:
 
 def freeze(step: Step, weights: Sequence[float]) -> Step:
     """Keep the forward loops of a plain step, and the areas that they use. weights: the numbers of the parameters."""
-    step = step.with_programs(enter=step.programs["enter"][:-1], leave=(Give("inputs"), Give("outputs")))
+    enter = tuple(part for part in step.programs["enter"] if part != Take("gradients"))
+    step = step.with_programs(enter=enter, leave=(Give("inputs"), Give("outputs")))
     loops = [loop for loop in step.loops.loops if loop.phase == Phase.FORWARD]
     kept = tuple(area for area in step.areas if area.name in "xkpv")
     # The last vector may reach beyond the last value.

@@ -126,7 +126,7 @@ def put_parameters(sums: Sums, groups: Sequence[Group], places: Places) -> None:
 
 
 def put_parameters_as(like: Loops, sums: Sums, places: Places) -> None:
-    """Place parameters where they are in other loops. Raises Unlike if these have no places for them."""
+    """Place parameters where they are in other loops. Raises Unlike if these lack a place, or room for constants."""
     p, parameters = like.area("p"), np.flatnonzero(sums.kind == PARAMETER)
     of_parameter: Ints = np.full(sums.parameters, NONE)
     indices, at = like.indices_and_places()

@@ -104,17 +104,13 @@ def test_blocks_shrink_until_they_fit_the_registers(width):
 def test_terms_side_by_side(width, fast, name):
     """Whole windows and the rest of one, and terms of two counts, of which a loop or none runs over the inner one."""
     workload, gradients = workloads.load(name), []
-    for engine in (machine(width, fast=fast), engines.load("tuple")):
+    for engine in (machine(width, fast=fast), engines.load("python-source")):
         model, inputs = workload.model(nn.bind(engine.Value)), [engine.Value(x) for x in workload.row(0)]
-        loss, parameters = workload.loss(model, inputs, workload.outputs(model, inputs)), model.parameters()
-        if engine.name == "tuple":
-            loss.backward()
-            gradients.append([p.grad for p in parameters])
-        else:
-            program = engine.compile(loss, inputs=inputs, parameters=parameters)
-            program.forward()
-            program.backward()
-            gradients.append(list(program.gradients))
+        loss = workload.loss(model, inputs, workload.outputs(model, inputs))
+        program = engine.compile(loss, inputs=inputs, parameters=model.parameters())
+        program.forward()
+        program.backward()
+        gradients.append(list(program.gradients))
     assert gradients[0] == (pytest.approx(gradients[1], rel=1e-9, abs=1e-12) if fast else gradients[1])
 
 
