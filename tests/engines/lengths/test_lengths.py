@@ -36,6 +36,7 @@ from zoomgrad.engines.options import Options
 from zoomgrad.harness import workloads
 from zoomgrad.harness.procedure import every_shape
 from zoomgrad.harness.worker.evidence import drill, drills
+from zoomgrad.harness.workloads.microgpt import MicroGpt
 
 SMALL = "microgpt-L1-D4-H2-T4"
 NATIVE = pytest.param(
@@ -104,22 +105,11 @@ def test_engines_agree(engine):
         assert bits(trained(engine, workload, **how), row) == bits(trained("tuple", workload, **how), row), how
 
 
-class Narrow:
-    """A workload whose longest rows read one parameter."""
+class Narrow(MicroGpt):
+    """A GPT that reads one parameter if a row has five positions."""
 
-    def __init__(self, workload):
-        self.workload = workload
-        self.longest = names.TOKENS * max(len(shape.columns) for shape in workload.shapes())
-
-    def __getattr__(self, name):
-        return getattr(self.workload, name)
-
-    def outputs(self, model, inputs):
-        return [model.parameters()[0]] if len(inputs) == self.longest else self.workload.outputs(model, inputs)
-
-    def loss(self, model, inputs, outputs):
-        is_longest = len(inputs) == self.longest
-        return (outputs[0] - inputs[0]) ** 2 if is_longest else self.workload.loss(model, inputs, outputs)
+    def __call__(self, tokens):
+        return self.parameters()[:1] if len(tokens) == 5 * names.TOKENS else super().__call__(tokens)
 
 
 @pytest.mark.host
@@ -127,10 +117,14 @@ class Narrow:
 def test_lengths_that_read_other_parameters(engine):
     """Parameters stay in the workspace, unless the longest rows leave some out. One loop over rounds has two nests."""
     usual = workloads.load("microgpt-L1-D16-H4-T5")
-    for workload, is_in_place in ((usual, True), (Narrow(usual), False)):
-        own, other = trainers = [usable(each).prepare(workload) for each in (engine, "tcc")]
-        for trainer in trainers:
-            trainer.train(20)
+    narrow = replace(
+        usual,
+        name="narrow",
+        build=lambda nn, rng: Narrow(nn.Neuron.Value, rng, usual.build),
+        loss_of=lambda outputs, targets: usual.loss_of(outputs, targets) if outputs[1:] else outputs[0] ** 2,
+    )
+    for workload, is_in_place in ((usual, True), (narrow, False)):
+        own, other = (trained(each, workload, pieces=(20,)) for each in (engine, "replay"))
         assert bits(own, workload.row(1)) == bits(other, workload.row(1))
         assert (len(own._p) > len(own.parameters())) == is_in_place
         assert not any(own._p[place] for place in set(range(len(own._p))) - set(own._places))
@@ -247,6 +241,7 @@ WITHOUT_LANES = [
     Optimiser("two powers", SQUARE + ROOT),
     Optimiser("choice", where(Q > 1.0, ROOT, Q)),
 ]
+FACTORS = [1.0, 1 - 2.0**-53, 0.5, 2.0**-99, 0.15, 0.56, 1 - 0.85**200, 2 - 2.0**-52, 7.0, 0.85 * 2.0**-250, -0.5]
 
 
 @pytest.mark.parametrize("kind", LANES)
@@ -262,19 +257,13 @@ def test_an_update_is_that_in_python(optimiser, kind):
     assert differing_updates(kind, optimiser, usual + hard_numbers(8001)) == 0
 
 
-SHARES = [1.0, 1 - 2.0**-53, 0.5, 2.0**-99, *(1 - 0.85**n for n in (1, 2, 5, 30, 200))]
-NO_SHARES = [2 - 2.0**-52, 7.0, 0.85 * 2.0**-250, -0.5]
-
-
 @pytest.mark.parametrize("kind", LANES)
-@pytest.mark.parametrize("share", SHARES + NO_SHARES)
+@pytest.mark.parametrize("share", FACTORS)
 def test_a_quotient_is_that_in_python(share, kind):
     """Kept, because a subtraction would round. Most dividends give quotients near the middle of two doubles."""
-    rng, dividends = random.Random(4), []
-    for _ in range(2000):
-        quotient = rng.uniform(0.5, 2)
-        middle = Fraction(quotient) + Fraction(math.ulp(quotient)) / 2
-        dividends.append(math.ldexp(float(middle * Fraction(share)), rng.choice([0, 0, 0, -785, 60])))
+    rng = random.Random(4)
+    middles = [Fraction(q) + Fraction(math.ulp(q)) / 2 for q in (rng.uniform(0.5, 2) for _ in range(2000))]
+    dividends = [math.ldexp(float(q * Fraction(share)), rng.choice([0, 0, 0, -785, 60])) for q in middles]
     optimiser = Optimiser("share", Q, {"kept": Q / Leaf("share")}, {"share": Literal(share)})
     assert differing_updates(kind, optimiser, dividends + hard_numbers(8001), batches=(1,)) == 0
 
@@ -349,6 +338,26 @@ def test_an_irregular_graph_has_its_steps_in_numpy(monkeypatch):
     assert all(map(same, *(trainer.parameters() for trainer in trainers)))
 
 
+def test_a_trainer_serves_one_thread(monkeypatch):
+    """Also while it asks for its rates."""
+    trainer = engines.load("python-source").prepare(workloads.load("microgpt-L1-D8-H2-T4"))
+    take, again = trainer._conductor.take, []
+
+    def during(*course):
+        with pytest.raises(RuntimeError, match="this Trainer is already running"):
+            trainer.train(1)
+        again.append(course)
+        return take(*course)
+
+    monkeypatch.setattr(trainer._conductor, "take", during)
+    trainer.train(1)
+    trainer.train(1)
+    assert len(again) == len(trainer.losses) == 2
+    asking = engines.load("python-source").prepare(replace(workloads.load(SMALL), rate=lambda _: asking.train(1)))
+    with pytest.raises(RuntimeError, match="already running"):
+        asking.train(1)
+
+
 @pytest.mark.host
 def test_numbers_of_numpy_are_numbers():
     """They are buffers as well, whose addresses must not reach machine code."""
@@ -363,11 +372,3 @@ def test_numbers_of_numpy_are_numbers():
     assert first[0] == first[1]
     with pytest.raises(TypeError):
         trainer.restart(batch=1, first=1.5)
-
-
-def test_a_schedule_can_not_train():
-    """The trainer is busy while it asks for its rates."""
-    workload = workloads.load(SMALL)
-    trainer = engines.load("python-source").prepare(replace(workload, rate=lambda update: trainer.train(1)))
-    with pytest.raises(RuntimeError, match="already running"):
-        trainer.train(1)
