@@ -72,35 +72,35 @@ class Across(Block):
     """The sums of whole windows, which fast code transposes once."""
 
     def _over(self, terms: Terms, level: int) -> int:
+        counts, width = terms.segment.counts, self.vectors[0].width
+        if level or not self.evaluator.fast or (*counts[:-1], counts[-1] // width) == (1,) * len(counts):
+            return self._windows(terms, level)
+        self.rows = [self.registers.vector(width) for _ in range(width)]
+        for row in filter(None, self.rows):
+            self.evaluator.clear(row)
+        moved = self._windows(terms, level)
+        self._add_columns(self.rows, range(width))
+        self.rows = None
+        return moved
+
+    def _windows(self, terms: Terms, level: int) -> int:
+        """Windows over the terms of the innermost level, in loops over the levels around it."""
         (lanes,) = self.vectors
         counts, width = terms.segment.counts, lanes.width
-        windows, rest = divmod(counts[-1], width)
-        if self.evaluator.fast and self.rows is None and (*counts[:-1], windows) != (1,) * len(counts):
-            cleared = [self.registers.vector(width) for _ in range(width)]
-            for row in cleared:
-                self.evaluator.clear(row)
-            self.rows = [*cleared]
-            moved = self._over(terms, level)
-            self._add_columns(self.rows, range(width))
-            self.rows = None
-            return moved
         if level < len(counts) - 1:
             return super()._over(terms, level)
-        moved = 0
-        if not self._fits(counts[-1]):
+        windows, rest = divmod(counts[-1], width)
+        moved = 0 if windows <= STRAIGHT_WINDOWS else windows * width
+        if moved:
             with self.nest.counted_down(windows):
                 self._window(terms, 0, range(width))
                 self._advance(terms, level, 0, width)
-            moved = windows * width
         else:
             for window in range(windows):
                 self._window(terms, window * width, range(width))
         if rest:
             self._window(terms, counts[-1] - width - moved, range(width - rest, width))
         return moved
-
-    def _fits(self, count: int) -> bool:
-        return count // self.vectors[0].width <= STRAIGHT_WINDOWS
 
     def _window(self, terms: Terms, first: int, wanted: Sequence[int]) -> None:
         """Add the wanted ones of as many terms as a vector has, from the first one on."""
