@@ -112,7 +112,7 @@ def _numbers(rows: Sequence[Any], inputs: int, fewer: Optional[int]) -> Column:
                 "  Pass a list of rows: `[[…], […]]`."
             )
         try:
-            # Without the list, array() would take the bytes of a buffer for those of doubles.
+            # array() would read the bytes of a buffer as doubles, so a list comes first.
             cells = array("d", row if isinstance(row, (list, tuple)) else list(row))
         except TypeError as error:
             raise TypeError(f"row {index:,} does not hold numbers: {error}\n  Convert them with `float`.") from None

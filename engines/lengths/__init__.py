@@ -8,6 +8,6 @@ The update is written from the optimiser's expressions: `lanes` makes statements
 `lanes_in_machine_code` writes these as instructions. Parameters that vectors leave over are updated one by one.
 
 The parameters, their gradients and the optimiser's numbers have one order, so one update serves all kernels. Kernels of
-recovered loops share a workspace, in which parameters and gradients stay: the largest graph's loops choose the places,
-and those of other lengths follow. Other kernels, and loops that can't follow, copy the numbers for each row.
+recovered loops share a workspace, in which parameters and gradients stay: the loops of the largest graph choose their
+places, and the loops of other lengths use the same ones. All other kernels copy parameters and gradients for each row.
 """

@@ -138,15 +138,15 @@ class Lanes:
         Subtracting 1 from the bits of 0.0 or -0.0 gives NaN, which a minimum ignores. Other numbers hardly change.
         """
         least: Expr = Literal(2.0**-128)
-        total: Optional[Expr] = None
+        sizes: list[Expr] = []
         for x, is_quotient in self._ranges.items():
             size = self._let(call("abs", x)) if is_quotient else x
             smaller = self._let(call("minus", size * 2.0**672 if is_quotient else size, SMALLEST))
             least = self._let(where(smaller < least, smaller, least))
-            total = self._let(total + size) if total else size
+            sizes.append(size)
+        total = self._named(sum(sizes[1:], sizes[0]))
         self._mark(least - 2.0**-128)
-        if total:
-            self._mark(call("xor", where(total < 2.0**64, total, 2.0**64), total))
+        self._mark(call("xor", where(total < 2.0**64, total, 2.0**64), total))
 
     def _pair(self, expr: Expr) -> tuple[Expr, Expr]:
         """The expression over slots: with the power nearest to the exact one, and with the other that libm may return.

@@ -46,26 +46,24 @@ def _prepare(workload: Workload, options: Options, *, in_place: bool) -> Trainer
     with paused():
         with clock.phase("trace"):
             model = workload.model(nn.bind(recorder()))
-        clock.stop()  # each shape has a clock of its own
+        clock.stop()  # from here on, each shape has its own clock
         members: list[Member] = []
         like: Optional[Loops] = None
         # The largest first: it usually reads all parameters.
         for shape in sorted(workload.shapes(), key=lambda shape: -len(shape.columns)):
-            member, code = _member(workload, model, shape, options, in_place, like, clock)
+            member, loops = _member(workload, model, shape, options, in_place, like, clock)
             members.insert(0, member)
-            like = like or (code.loops if in_place else None)
-        parameters = model.parameters()
+            like = like or loops
         with clock.phase("load"):
+            start = array("d", (parameter.data for parameter in model.parameters()))
             members = _with_one_workspace(members)
-            buffers = [at_cache_line(array("d", bytes(8 * len(parameters)))) for _ in "pq"]
-            places = list(range(len(parameters)))
             if like:
                 buffers, places = _in_workspace(members[0].w, like)
-            if len(places) < len(parameters):
-                raise Unlike
+            else:
+                buffers = [at_cache_line(array("d", bytes(8 * len(start)))) for _ in "pq"]
+                places = list(range(len(start)))
             buffers += [at_cache_line(array("d", bytes(8 * len(buffers[0])))) for _ in workload.optimiser.states]
             conductor = conductor_of(workload.optimiser, options, members, buffers)
-            start = array("d", (parameter.data for parameter in parameters))
             trainer = TrainerOfLengths(workload, start, members, buffers, places, conductor, clock)
         clock.stop()
     return trainer
@@ -110,18 +108,19 @@ def _with_one_workspace(members: list[Member]) -> list[Member]:
 
 def _member(
     workload: Workload, model: Any, shape: Shape, options: Options, in_place: bool, like: Optional[Loops], total: Clock
-) -> tuple[Member, Any]:
-    """The kernel of a shape, and its code. Adds the time of each phase, and the sizes, to the clock of all shapes."""
+) -> tuple[Member, Optional[Loops]]:
+    """The kernel of a shape, and its loops if they are in place. Adds phases and sizes to the clock of all shapes."""
     clock = Clock()
     tape, _, _ = tape_of(partial(trace, workload, workload.row(shape.rows[0]), model), clock)
     with clock.phase("lower"):
         code = lower_passes(tape, options, in_place=in_place, like=like)
         shape = shape._replace(columns=columns(shape.columns, tape.inputs))
-    if in_place and not isinstance(code, Step):
+    loops = code.loops if in_place and isinstance(code, Step) else None
+    if in_place and (loops is None or (like is None and len(loops.indices_and_places()[0]) < tape.parameters)):
         raise Unlike
     clock.sizes.update(sizes(code, options))
     kernel = kernel_of(code, options, clock)
     clock.stop()
     total.add(clock)
     x, y = (array("d", bytes(8 * count)) for count in (tape.inputs, len(tape.outputs)))
-    return Member(kernel, shape, x, kernel.workspace(), y), code
+    return Member(kernel, shape, x, kernel.workspace(), y), loops
