@@ -135,10 +135,9 @@ class Block:
     def _prefetch(self) -> None:
         """Fetch the numbers that the next tile changes while this one adds its terms."""
         target = self.nest.target()
-        for (outer, at), width in self.vectors:
-            if at % VECTOR == 0:
-                next_tile = Vector((outer + self.nest.steps[0], at), width)
-                self.code.integer("prefetcht0", target.memory(next_tile, 0))
+        for lanes in self.vectors:
+            if lanes.offsets[-1] % VECTOR == 0:
+                self.code.integer("prefetcht0", target.memory(lanes.in_next_tile(self.nest.steps[-2]), 0))
 
     # --- loops over terms --------------------------------------------------------------------------------------------
 
@@ -290,7 +289,10 @@ class Block:
         width, by = lanes.width, self._leaf(factor, factor.value(lanes, term), term, 1, {})
         self.registers.share(old)
         change = self.evaluator.binary("mul", old._replace(size=8 * width), by, width)
+        minus_rate = self.nest.minus_rate(width)
+        rate = self.evaluator.read(minus_rate) if minus_rate in self.registers.fixed else minus_rate.place
+        change = self.evaluator.binary("mul", change, rate, width)
         place = weights.memory(lanes, term)
-        new = self._subtracted(place, change, width)
+        new = self.evaluator.binary("add", change, place, width)
         self.evaluator.store(place, new)
         return new

@@ -48,12 +48,13 @@ from zoomgrad.engines.machine.expression import Evaluator
 from zoomgrad.engines.machine.lists import point_to_list
 from zoomgrad.engines.machine.powers import are_those_of_libm
 from zoomgrad.engines.machine.registers import Known, OutOfRegisters, Registers
-from zoomgrad.engines.machine.target import ALTERNATIVE, BASE, W, Word, word
+from zoomgrad.engines.machine.target import ALTERNATIVE, BASE, W, Word, vector_registers, word
 from zoomgrad.engines.rerolled.form import (
     Form,
     Strips,
     Vector,
     accesses,
+    heights,
     most_sums,
     steps_of,
     strips_of,
@@ -149,11 +150,18 @@ class Nest:
         """Write the nest of a run over one row."""
         lanes = self.strips.block(len(self.limits), self.steps[-2] if len(self.limits) > 1 else 1)
         width = self.strips.widths[0]
-        rate = Known(word(Word.RATE), 8 * width, width > 1)
-        values = chain([rate] if self.run.takes_rate else [], self._invariants(lanes))
+        rate = self.minus_rate(width) if self.run.due else Known(word(Word.RATE), 8 * width, width > 1)
+        has_room = len(lanes) + RESERVE <= vector_registers(self.writer.form.width)
+        values = chain([rate] if self.run.takes_rate and has_room else [], self._invariants(lanes))
         # A smaller part is tried if registers ran out, so it leaves more of them free.
         with self.writer.fixed(values, reserve=(RESERVE + 2) * self.part):
             self._over_lanes(block(self, lanes).write)
+
+    @staticmethod
+    def minus_rate(width: int) -> Known:
+        """Minus the rate of a deferred update. The bits are those of a subtraction, but the weight that is added may be
+        in memory: 13 sums leave no register for it."""
+        return Known(word(Word.MINUS_RATE), 8 * width)
 
     def _invariants(self, lanes: Sequence[Vector]) -> Iterator[Known]:
         """The values that no loop over lanes changes, to be read before it. Nothing if the nest has loops over terms,
@@ -213,11 +221,11 @@ class Nest:
                 yield
 
     def write_tiles(self) -> None:
-        """Write the nest of a run over rows taken together: whole tiles, then rows one by one.
+        """Write the nest of a run over rows taken together: tiles of each height.
 
-        The first lane count is the rows; for a sink it is the inputs, and the rows are its terms.
+        The last lane count but one is the rows; for a sink it is the inputs, and the rows are its terms.
         """
-        code, tall = self.code, self.steps[0]
+        code = self.code
         with ExitStack() as loops:
             loops.enter_context(self.registers.scope())
             if self.strips.repeats > 1:
@@ -225,14 +233,16 @@ class Nest:
             if self.run.panel and self.strips.widths[0] > 1:
                 with self.registers.scope():
                     self._pack(self.run.panel)
-            index = self.index[0] = self.registers.integer()
+            index = self.index[-2] = self.registers.integer()
             code.integer("mov", index, 0)
-            for step in dict.fromkeys((tall, min(tall, 2), 1)):
-                if self.run.sums_rows and step > self.loop.counts[0]:
+            inputs = left = self.limits[-2]
+            for step in heights(self.steps[-2]):
+                if self.run.sums_rows and left < step:
                     continue
+                left %= step
                 with code.repeated() as end:
                     code.integer("lea", RAX, Mem(index, step))
-                    code.jump(end, "g", RAX, self.loop.counts[0] if self.run.sums_rows else word(Word.COUNT))
+                    code.jump(end, "g", RAX, inputs if self.run.sums_rows else word(Word.COUNT))
                     self._over_lanes(Block(self, self.strips.block(len(self.limits), step)).write)
                     code.integer("add", index, step)
 
@@ -323,7 +333,7 @@ class Nest:
         if self.run.panel and operand is self.packed:
             pointer = self.registers.integer()
             self.code.integer("lea", pointer, Mem(W, 8 * (self.run.panel.base - self.strips.at)))
-            return Source(pointer, 0, (0, 1), terms=(self.strips.lanes,))
+            return Source(pointer, 0, (*[0] * (len(self.limits) - 1), 1), terms=(self.strips.lanes,))
         moves = any(stride and count > 1 for stride, count in zip(operand.terms, counts))
         if not moves and (simple := self._simple(operand)):
             return simple

@@ -159,6 +159,12 @@ class Section(Lists):
         self.code.integer("mov", RCX, Mem(RAX))
         self.code.integer("mov", word(Word.RATE), RCX)
         self.code.integer("add", word(Word.RATES), 8)
+        if any(run.due for runs in self.step.routines.values() for run in runs):
+            width = self.evaluator.registers.width
+            rate = Vec(0, 8 * width)
+            self.evaluator.spread(rate, word(Word.RATE))
+            self.code.vector("vmulpd", rate, rate, self.evaluator.constant(-1.0, width))
+            self.evaluator.store(word(Word.MINUS_RATE), rate)
 
     def _update(self, statement: steps.Update) -> None:
         """Update parameters, and clear their gradients in the same pass."""

@@ -87,6 +87,12 @@ class Word(IntEnum):
     """A double: the rows of a batch."""
     BOUND = 23
     """A double: a bound on the magnitude of the weights that zero inputs would skip."""
+    MINUS_RATE = 24
+    """A vector: minus the rate of the waiting update, in every lane."""
+
+
+WORDS = Word.MINUS_RATE + 8
+"""The number of words."""
 
 
 def word(which: int) -> Mem:

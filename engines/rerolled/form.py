@@ -16,12 +16,13 @@ from zoomgrad.engines.rerolled.step.series import Count, width_in_rounds
 
 TALLEST = 8
 """The most rows of a tile."""
-LEAST_ROWS, MOST_ROWS, MOST_WIDE_ROWS = 8, 48, 128
-ROWS_SHARE, LISTED_SHARE, WIDE_SHARE = 6, 2, 1.5
+LEAST_ROWS, MOST_ROWS, MOST_WIDE_ROWS = 12, 48, 120
+"""The rows taken together are a multiple of LEAST_ROWS, which tiles of 6 and of 4 rows divide."""
+ROWS_SHARE, LISTED_SHARE, WIDE_SHARE = 3, 2, 0.75
 """The rows taken together get 1/ROWS_SHARE of the second-level cache, because the weights pass through it too. Rows
 whose nonzero inputs are listed get 1/LISTED_SHARE, because most of their numbers are never read. If the weights are
 larger than the cache, all rows taken together read them from farther away, so more rows are taken and get
-1/WIDE_SHARE."""
+1/WIDE_SHARE, which is more than the whole cache."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,11 @@ class Form:
         strips = -(-vectors // self.widest)
         wide = -(-vectors // strips)
         return min(TALLEST, (self.registers - 2 - wide) // wide // 2 * 2), wide
+
+
+def heights(tallest: int) -> list[int]:
+    """The heights of tiles: of most tiles, and of those for the rows that are left. Lower tiles are slower."""
+    return list(dict.fromkeys((tallest, min(tallest, 4), min(tallest, 2), 1)))
 
 
 def lies_in_vectors(loop: Loop, panel: Optional[Panel] = None) -> bool:
@@ -193,6 +199,8 @@ def most_sums(run: Run, loop: Loop, form: Form, width: int) -> int:
     # Each addition of a sum waits for the previous one, so other sums fill the time. Without sums there is no wait. But
     # an update reads a factor once for all vectors of its block.
     has_many = any(segment.counts for segment in loop.segments) or (run.in_place and width > 1)
+    if run.due and width > 1:
+        return form.strip // form.width  # one strip passes through the weights in order, as a processor prefetches them
     return form.accumulators if has_many else min(4, form.accumulators)
 
 
@@ -227,7 +235,7 @@ def steps_of(run: Run, loop: Loop, strips: Strips, most: int) -> tuple[list[int]
     steps = [*[1] * (len(limits) - 1), strips.lanes]
     outer = len(limits) - 2
     if run.rows > 1:
-        steps[0] = most
+        steps[-2] = most
     elif outer >= bool(run.rounds) and run.live_lane != outer and not is_listed(loop, -2):
         fitting = 1 if isinstance(limits[-2], Count) else most // len(strips.widths)
         steps[-2] = max((n for n in range(1, fitting + 1) if limits[-2] % n == 0), default=1)
@@ -240,3 +248,8 @@ class Vector(NamedTuple):
     offsets: tuple[int, ...]
     """From the current iteration, for each lane count."""
     width: int
+
+    def in_next_tile(self, tall: int) -> Vector:
+        """The same vector of the tile after this one, which has `tall` rows or inputs."""
+        *tiles, outer, at = self.offsets
+        return self._replace(offsets=(1, outer, at) if tiles else (outer + tall, at))

@@ -9,7 +9,7 @@ from zoomgrad.engines.machine.buffers.copies import in_steps
 from zoomgrad.engines.machine.buffers.rows import READ_COLUMNS
 from zoomgrad.engines.machine.encode import R8, RAX, RCX, RDI, RDX, RSI, RSP, Assembler, Mem, Vec
 from zoomgrad.engines.machine.expression import Evaluator
-from zoomgrad.engines.machine.target import CALLEE_SAVED, T, W, Word, word
+from zoomgrad.engines.machine.target import CALLEE_SAVED, WORDS, T, W, Word, word
 from zoomgrad.engines.rerolled.step.step import Step
 
 PROTOTYPES = {
@@ -71,10 +71,11 @@ def label_of(name: str) -> str:
 def _with_words(code: Assembler, name: str) -> Iterator[None]:
     """A function with words, which are 0 at first."""
     zero = Vec(0, 32)
-    with function(code, label_of(name), room=8 * len(Word) + 8):
-        code.integer("mov", T, RSP)
+    with function(code, label_of(name), room=8 * WORDS + 56):
+        code.integer("lea", T, Mem(RSP, 48))
+        code.integer("and", T, -64)  # a vector among the words lies in one cache line
         code.vector("vxorpd", zero, zero, zero)
-        for at in range(0, len(Word), 4):
+        for at in range(0, WORDS, 4):
             code.vector("vmovupd_store", zero, None, Mem(T, 8 * at))
         yield
 

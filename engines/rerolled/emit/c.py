@@ -48,6 +48,7 @@ MEANINGS = {
     "own": "x, v, g and u of each of the rows taken together",
     "panel": "the lanes of a strip, term by term",
     "lists": "the lists of inputs that are not skipped, for each of these rows",
+    "tiles": "the inputs of each tile of a sink, row by row",
     "turned": "for each input, the rows that do not skip it",
 }
 """Area of the workspace -> its content."""

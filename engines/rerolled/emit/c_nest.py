@@ -35,7 +35,17 @@ from zoomgrad.engines.graph.expr import ATOM_PRECEDENCE, INFIX, number
 from zoomgrad.engines.kernel.c_tree import Block, For, Include, Statement
 from zoomgrad.engines.machine.powers import are_those_of_libm
 from zoomgrad.engines.rerolled.emit.c_expr import spell, spread, vector
-from zoomgrad.engines.rerolled.form import Form, Strips, Vector, most_sums, steps_of, strips_of, widths_of, with_a_lane
+from zoomgrad.engines.rerolled.form import (
+    Form,
+    Strips,
+    Vector,
+    heights,
+    most_sums,
+    steps_of,
+    strips_of,
+    widths_of,
+    with_a_lane,
+)
 from zoomgrad.engines.rerolled.recover.loops import (
     LANE_NAMES,
     TERM_NAMES,
@@ -170,7 +180,9 @@ class _Nest:
         """The first lane that the nest loops over: a loop around the nests counts the rounds."""
         self.limits, self.steps = steps_of(run, loop, strips, most)
         self.moving = [isinstance(limit, Count) or limit > step for limit, step in zip(self.limits, self.steps)]
-        if run.rows > 1 or run.rounds:
+        if run.rows > 1:
+            self.moving[-2] = True
+        if run.rounds:
             self.moving[0] = True
         self.is_straight = not any(self.moving) and not any(segment.counts for segment in loop.segments)
         """Whether the nest has no loops, and all of its places are known."""
@@ -196,33 +208,30 @@ class _Nest:
         if self.run.panel and self.packed:
             body.insert(0, self._pack(self.run.panel))
         if self.strips.repeats > 1:
-            body = [For(LANE_NAMES[1], self.strips.repeats * self.strips.lanes, body, self.strips.lanes)]
+            inner = LANE_NAMES[len(self.limits) - 1]
+            body = [For(inner, self.strips.repeats * self.strips.lanes, body, self.strips.lanes)]
         return Block([*self._fixed_values(), *body])
 
     def _over_rows(self) -> Iterator[Statement]:
-        """Loops over rows, or over the inputs of a sink: tiles of each height, as many as fit into what is left.
-
-        Each height is a multiple of the next.
-        """
+        """Loops over rows, or over the inputs of a sink: tiles of each height, as many as fit into what is left."""
         start: Union[int, str] = 0
-        limit: Union[int, str] = self.loop.counts[0] if self.run.sums_rows else COUNT
+        limit: Union[int, str] = self.loop.counts[-2] if self.run.sums_rows else COUNT
         if self.nests.step.is_divided:
             yield f"const long long first = {limit} * part / parts;"
             yield f"const long long last = {limit} * (part + 1) / parts;"
             start, limit = "first", "last"
-        tall = self.steps[0]
-        for height in dict.fromkeys((tall, min(tall, 2), 1)):
+        for height in heights(self.steps[-2]):
             stop: Union[int, str] = limit
-            if isinstance(limit, int):
-                stop = limit - limit % height
+            if isinstance(start, int) and isinstance(limit, int):
+                stop = start + (limit - start) // height * height
             elif height > 1:
-                stop = (
-                    f"last - (last - first) % {height}"
-                    if self.nests.step.is_divided
-                    else f"{limit} - {limit} % {height}"
-                )
+                stop = f"stop{height}"
+                yield f"const long long {stop} = {start} + ({limit} - {start}) / {height} * {height};"
             if start != stop:
-                yield For(LANE_NAMES[0], stop, list(self._block(height)), height, start)
+                body = list(self._block(height))
+                for lane in range(len(self.limits) - 2):
+                    body = [For(LANE_NAMES[lane], self.limits[lane], body)]
+                yield For(LANE_NAMES[len(self.limits) - 2], stop, body, height, start)
             start = stop
 
     def _fixed_values(self) -> list[Statement]:
@@ -256,9 +265,9 @@ class _Nest:
         target = self._pointer("target", loop.target)
         yield from target.declared
         if self.nests.form.fetches_ahead(run) and sums[0][1].width > 1:
-            for _, ((outer, at), _) in sums:
-                if at % VECTOR == 0:
-                    yield f"__builtin_prefetch(&{target.there(Vector((outer + tall, at), 1))});"
+            for _, lanes in sums:
+                if lanes.offsets[-1] % VECTOR == 0:
+                    yield f"__builtin_prefetch(&{target.there(lanes.in_next_tile(tall)._replace(width=1))});"
         adds = loop.phase == Phase.SINK and not run.in_place
         begins = not adds and not loop.segments[0].counts
         if not begins:
@@ -337,7 +346,8 @@ class _Nest:
         area, first = self.nests.place(panel.base)
         own = f"{panel.per_part} * part + " if self.nests.step.is_divided else ""
         place = f"{area} + {own}{affine(first, (), (self.strips.lanes,))}"
-        return _Pointer("packed", -self.strips.at, (0, 1), (f"number *packed = {place};",))
+        lanes = (*[0] * (len(self.limits) - 1), 1)
+        return _Pointer("packed", -self.strips.at, lanes, (f"number *packed = {place};",))
 
     def _source(self, name: str, operand: Operand) -> _Source:
         """An operand of a segment, in memory or in the panel."""

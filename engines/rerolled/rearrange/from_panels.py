@@ -9,16 +9,30 @@ in the same order, so no bit changes.
 Example: loop 0 of `mlp-784x512x10-b100` reads `p[520 + j + 520*t]` for 784 terms t. In tiles of 8 lanes, its panel has
 784 rows of 8 numbers. For lanes 8 to 15, row t is a copy of p[520 + 8 + 520*t] to p[520 + 15 + 520*t].
 
+A sink reads the other factor, its inputs, from one row after the other, too. If the inputs of all rows do not fit into
+that cache, each strip fetches them from farther away again. So they are first copied in the order in which tiles read
+them: tile by tile, and row by row. Inputs that fill no tile are read where they are.
+
+Example: loop 12 of the same network has 784 inputs. In tiles of 6, it becomes
+
+    loop 12 in tiles of 6 for up to 108 rows: for i<130 j<108 l<6: tiles[648*i + 6*j + l] = own[6*i + 2984*j + l]
+    loop 12 in tiles of 6 for up to 108 rows from a panel: for i<130 j<6 l<512:
+        q[520 + 3120*i + 520*j + l] += sum(t<108: tiles[648*i + j + 6*t] * own[1880 + l + 2984*t])
+    loop 12 for up to 108 rows from a panel, for the last four inputs
+
 Source: Goto and van de Geijn, "Anatomy of high-performance matrix multiplication", 2008, which calls it packing.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import chain
 from typing import Optional
 
 from zoomgrad.engines.rerolled.form import Form
-from zoomgrad.engines.rerolled.recover.loops import Access, Loop
+from zoomgrad.engines.rerolled.rearrange.weight_reuse import PRODUCT
+from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Phase, Segment
+from zoomgrad.engines.rerolled.recover.templates import SLOTS
 from zoomgrad.engines.rerolled.step.language import Panel, Run
 from zoomgrad.engines.rerolled.step.step import Step
 
@@ -27,7 +41,7 @@ PAGE = 512
 
 
 def read_from_panels(step: Step, form: Form) -> Step:
-    """Give loops over rows a panel for the operand that all tiles of a strip read."""
+    """Give loops over rows a panel for the operand that all tiles of a strip read, and sinks copies of their inputs."""
     is_far = form.is_beyond_cache(step.loops.parameters)
     panels = {run: panel for runs in step.routines.values() for run in runs if (panel := _panel(step, run, is_far))}
     if not panels:
@@ -36,9 +50,58 @@ def read_from_panels(step: Step, form: Form) -> Step:
     size = step.whole_vectors(terms * form.strip)
     step, area = step.with_area("panel", form.threads * size)
     placed = {run: replace(run, panel=Panel(*panel[:2], area.start, size)) for run, panel in panels.items()}
+    plain = [] if step.is_divided else [run for run in panels if run.sums_rows and not run.is_live]
+    talls = {placed[run]: tall for run in plain if (tall := _tall(run, panels[run], form))}
+    if talls:
+        step, area = step.with_area("tiles", max(run.rows * run.loop.counts[0] for run in talls))
     for name, runs in step.routines.items():
-        step = step.with_routine(name, (placed.get(run, run) for run in runs))
+        new = [placed.get(run, run) for run in runs]
+        step = step.with_routine(name, chain(*(_in_tiles(run, area.start, talls.get(run, 0)) for run in new)))
     return step
+
+
+def _in_tiles(run: Run, base: int, tall: int) -> tuple[Run, ...]:
+    """Copy the inputs of whole tiles; the sink over these copies; the sink over the inputs that are left.
+
+    base: of the copies. tall: the inputs of a tile; 0 if it has no copies.
+    """
+    if not tall or not run.panel:
+        return (run,)
+    loop, rows, slot = run.loop, run.rows, run.panel.slot
+    (inputs, lanes), target, x = loop.counts, loop.target, loop.segments[0].operands[1 - slot]
+    (tiles, left), away = divmod(inputs, tall), target.lanes[0]
+    assert isinstance(x, Access)
+    assert isinstance(away, int)
+    copied = Segment(SLOTS[0], (), (Access(x.base, (tall, *x.terms, 1)),))
+    copies = Loop(Phase.FORWARD, (tiles, rows, tall), Access(base, (tall * rows, tall, 1)), tall, (copied,))
+    of_tiles = Access(base, (tall * rows, 1, 0), (tall,))
+    tiled = _sink(loop, slot, (tiles, tall, lanes), target._replace(lanes=(tall * away, *target.lanes)), of_tiles)
+    runs = Run(run.number, copies, rows=rows, tall=tall), replace(run, loop=tiled, tall=tall)
+    if not left:
+        return runs
+    target, x = (access._replace(base=access.base + (inputs - left) * by) for access, by in ((target, away), (x, 1)))
+    return (*runs, replace(run, loop=_sink(loop, slot, (left, lanes), target, x)))
+
+
+def _sink(loop: Loop, slot: int, counts: tuple[int, ...], target: Access, x: Access) -> Loop:
+    """The sink with these counts, target and inputs."""
+    (segment,) = loop.segments
+    factor = segment.operands[slot]
+    assert isinstance(factor, Access)
+    factor = factor._replace(lanes=(*[0] * (len(counts) - 1), factor.lanes[-1]))
+    operands = (x, factor) if slot else (factor, x)
+    return replace(loop, counts=counts, target=target, segments=(segment._replace(operands=operands),))
+
+
+def _tall(run: Run, panel: Panel, form: Form) -> int:
+    """How many inputs a tile has; 0 if they are read where they are."""
+    segment, (inputs, lanes) = run.loop.segments[0], run.loop.counts
+    x = segment.operands[1 - panel.slot]
+    is_product = segment.template == PRODUCT and isinstance(x, Access) and x.lanes == (1, 0)
+    if not is_product or lanes < form.width or 8 * run.rows * inputs <= form.cache:
+        return 0
+    tall, _ = form.tile(lanes // form.width)
+    return tall if tall <= inputs else 0
 
 
 def _panel(step: Step, run: Run, is_far: bool) -> Optional[Panel]:

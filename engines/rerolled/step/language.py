@@ -57,8 +57,10 @@ class Run:
     """The segment whose terms run over nonzero inputs only."""
     due: Optional[Due] = None
     rows: int = 1
-    """The most rows that it computes. Its outermost lane count, or a sink's terms, run over those that were taken."""
+    """The most rows that it computes. Its last lane count but one, or a sink's terms, run over those taken."""
     panel: Optional[Panel] = None
+    tall: int = 0
+    """If it copies the inputs of a sink tile by tile, or reads the copies: the inputs of a tile."""
     rounds: tuple[Loop, ...] = ()
     """The loops of a round, if it is a series: see series.py. `number` and `loop` are then those of the first loop."""
 
@@ -96,6 +98,7 @@ class Run:
         hows = {
             "in place": self.in_place,
             "over nonzero inputs": self.is_live,
+            f"in tiles of {self.tall}": self.tall,
             f"for up to {self.rows} rows": self.rows > 1,
             "from a panel": self.panel,
             "after its update": self.due,

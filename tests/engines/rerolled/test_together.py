@@ -57,8 +57,9 @@ def engines_of(chance, seed):
     rows = chance.choice([2, 3, 7, 16])
     sizes = {"width": chance.choice([1, 2, 4, 8]), "registers": chance.choice([16, 32])}
     if seed < 4:
-        sizes |= {"sparse": seed % 2 == 1, "cache": chance.choice([8, 1 << 18])}
-        return rows, [of_form("gcc", form(rows, **sizes))]
+        sizes |= {"sparse": seed % 2 == 1, "cache": 8 if seed < 2 else 1 << 18}
+        native = engine_of("", form(rows, **sizes | {"width": 4, "registers": 16}), code="loops", target="machine")
+        return rows, [of_form("gcc", form(rows, **sizes)), native]
     forms = [replace(form(rows, **sizes), threads=threads) for threads in (1, 2, 7)]
     return rows, [engine_of("gcc", each, "-O0", code="loops", threads=each.threads) for each in forms]
 
