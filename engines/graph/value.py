@@ -14,6 +14,15 @@ from zoomgrad.engines.graph.ops import OPS
 from zoomgrad.engines.value_base import Derived, check_exponent, refuse_closure
 
 
+def _unary(op: str) -> Callable[[Value], Value]:
+    """The method of an op with one operand."""
+
+    def method(self: Value) -> Value:
+        return Value(OPS[op].compute(self.data), (self,), op)
+
+    return method
+
+
 class Value(Derived):
     """A scalar, its gradient, and the operation that made it."""
 
@@ -58,20 +67,11 @@ class Value(Derived):
         out._constant = other
         return out
 
-    def relu(self) -> Value:
-        return _unary("ReLU", self)
-
-    def tanh(self) -> Value:
-        return _unary("tanh", self)
-
-    def exp(self) -> Value:
-        return _unary("exp", self)
-
-    def log(self) -> Value:
-        return _unary("log", self)
-
-    def sigmoid(self) -> Value:
-        return _unary("sigmoid", self)
+    relu = _unary("ReLU")
+    tanh = _unary("tanh")
+    exp = _unary("exp")
+    log = _unary("log")
+    sigmoid = _unary("sigmoid")
 
     def max(self, other: Union[Value, Number]) -> Value:
         b = other if isinstance(other, Value) else Value(other)
@@ -101,7 +101,3 @@ class Value(Derived):
             to_a, to_b = op.contribute(a.data, b.data, self._constant, self.data, self.grad)
             a.grad += to_a
             b.grad += to_b
-
-
-def _unary(op: str, a: Value) -> Value:
-    return Value(OPS[op].compute(a.data), (a,), op)
