@@ -48,8 +48,7 @@ def linearize(
             walk.mark(INPUT, inputs)
             walk.mark(PARAMETER, parameters)
             for name, root in (("the loss", loss), *((f"outputs[{i}]", output) for i, output in enumerate(outputs))):
-                if not _is_recorded(root):
-                    raise TypeError(_stranger(name, root))
+                _check_recorded(name, root)
                 walk.number(root)
             output_rows = tuple(output._row for output in outputs)
             return Tape(*walk.columns(), loss._row, output_rows, len(inputs), len(parameters))
@@ -76,8 +75,7 @@ class _Walk:
         """Mark leaves as inputs or parameters."""
         kind = LEAVES[code]
         for index, v in enumerate(values):
-            if not _is_recorded(v):
-                raise TypeError(_stranger(f"{kind}s[{index}]", v))
+            _check_recorded(f"{kind}s[{index}]", v)
             if v._prev:
                 raise ValueError(
                     f"{kind}s[{index}] is the result of {v._op!r}\n  Name the leaf that it is computed from."
@@ -155,8 +153,10 @@ class _Walk:
                 v.__dict__.pop("_row", None)  # in C, `_row` is an ordinary attribute
 
 
-def _is_recorded(v: object) -> bool:
-    return isinstance(v, Value) or hasattr(v, "_record")
+def _check_recorded(what: str, v: Any) -> None:
+    if not isinstance(v, Value) and not hasattr(v, "_record"):
+        remedy = "Build the graph from `engines.load(name).Value`."
+        raise TypeError(f"{what} is {v!r}, not a Value of a compiled engine\n  {remedy}")
 
 
 def _is_finite(number: Any) -> bool:
@@ -164,7 +164,3 @@ def _is_finite(number: Any) -> bool:
         return math.isfinite(number)
     except (TypeError, OverflowError):  # an array or text, or a large int
         return False
-
-
-def _stranger(what: str, value: Any) -> str:
-    return f"{what} is {value!r}, not a Value of a compiled engine\n  Build the graph from `engines.load(name).Value`."
