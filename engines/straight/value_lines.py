@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Optional
+from typing import Any
 
 from zoomgrad.engines import nn
 from zoomgrad.engines.graph.expr import Expr
@@ -36,8 +36,8 @@ def forward(v: Any) -> str:
         if not math.isfinite(v.data):
             raise ValueError(f"there is no C for the constant {v!r}\n  Give it _op='input', and set it in your C.")
         return f"{data(v)} = {+v.data};"  # + turns True into 1
-    op, constant = _row(v)
-    return f"{data(v)} = {_spelled(op.forward, v, _operands(v, op), constant)};"
+    op, operands, constant = _row(v)
+    return f"{data(v)} = {_spelled(op.forward, v, operands, constant)};"
 
 
 def backward(v: Any) -> list[str]:
@@ -47,8 +47,7 @@ def backward(v: Any) -> list[str]:
     """
     if not v._prev:
         return []
-    op, constant = _row(v)
-    operands = _operands(v, op)
+    op, operands, constant = _row(v)
     return [
         f"{grad(operand)} += {_spelled(contribution, v, operands, constant)};"
         for operand, contribution in zip(operands, op.contributions)
@@ -104,23 +103,20 @@ def grad(v: Any) -> str:
     return f"grad[{v._id}]"
 
 
-def _row(v: Any) -> tuple[Op, Optional[str]]:
-    """The Value's row of the op table, and the constant in its `_op`, such as 2 in `**2`."""
-    name, constant = v._op, None
+def _row(v: Any) -> tuple[Op, tuple[Any, ...], str]:
+    """The Value's row of the op table, its operands, and the constant in its `_op`, such as 2 in `**2`.
+
+    The operands are in order if `_prev` is a tuple. A set has no order, and holds one `a` for `a * a`.
+    """
+    name, constant, operands = v._op, "", tuple(v._prev)
     if name.startswith("**"):
         name, constant = "**", {"True": "1", "False": "0"}.get(name[2:], name[2:])
-    if name in OPS:
-        return OPS[name], constant
-    raise ValueError(f"there is no C for the operation {v._op!r}\n  Known: {', '.join(OPS)}.")
+    if name not in OPS:
+        raise ValueError(f"there is no C for the operation {v._op!r}\n  Known: {', '.join(OPS)}.")
+    return OPS[name], operands * OPS[name].arity if len(operands) == 1 else operands, constant
 
 
-def _operands(v: Any, op: Op) -> tuple[Any, ...]:
-    """The operands, in order if `_prev` is a tuple. A set has no order, and holds one `a` for `a * a`."""
-    operands = tuple(v._prev)
-    return operands * op.arity if len(operands) == 1 else operands
-
-
-def _spelled(expr: Expr, v: Any, operands: Sequence[Any], constant: Optional[str]) -> str:
+def _spelled(expr: Expr, v: Any, operands: Sequence[Any], constant: str) -> str:
     """Without spaces, as in the post."""
     rows = dict(zip("ab", (operand._id for operand in operands)))
-    return spelled(expr).format(out=v._id, k=constant or "", **rows).replace(" ", "")
+    return spelled(expr).format(out=v._id, k=constant, **rows).replace(" ", "")
