@@ -76,12 +76,10 @@ def draw_dot(root: Any, format: str = "svg", rankdir: str = "LR") -> Drawing:  #
         raise ValueError(
             f"no drawing with format={format!r} and rankdir={rankdir!r}\n  Use format='svg', and 'LR' or 'TB'."
         )
-    order = root.topo()
-    quick = " splines=line nslimit=0.1 nslimit1=0.1 mclimit=0.05" if len(order) >= LARGE else ""
+    number = {v: n for n, v in enumerate(root.topo())}
+    quick = " splines=line nslimit=0.1 nslimit1=0.1 mclimit=0.05" if len(number) >= LARGE else ""
     lines = ["digraph {", f"  graph [rankdir={rankdir}{quick}]"]
-    number: dict[Any, int] = {}
-    for v in order:
-        n = number[v] = len(number)
+    for v, n in number.items():
         fields = ([_escape(v.label)] if v.label else []) + [f"data {v.data:.4f}", f"grad {v.grad:.4f}"]
         lines.append(f'  v{n} [label="{{ {" | ".join(fields)} }}"{RECORD}]')
         if v._op:
@@ -101,13 +99,12 @@ def _escape(text: str) -> str:
 
 def show(root: Any) -> Iterator[str]:
     """The lines for the graph below `root`, in the order of its `topo()`, such as `%2 = * %0 %1            ; -8.0`."""
-    number: dict[Any, int] = {}
-    for v in root.topo():
-        number[v] = len(number)
+    number = {v: n for n, v in enumerate(root.topo())}
+    for v, n in number.items():
         label = f"  {v.label}" if v.label else ""
         if v._op:
             operands = " ".join(f"%{number[child]}" for child in v._prev)
-            row = f"%{number[v]} = {v._op} {operands}"
+            row = f"%{n} = {v._op} {operands}"
             yield f"{row:<24}; {v.data!r}{label}"
         else:
-            yield f"%{number[v]} = leaf {v.data!r}{label}"
+            yield f"%{n} = leaf {v.data!r}{label}"
