@@ -21,18 +21,12 @@ static int name_leaves(PyObject *leaves, uint64_t named, int op) {
 
 /* Append the number of a Value's row. Returns the row's index, -1 without a number, or -2 if it can't be recorded. */
 static int32_t append_constant(PyObject *constants, const Value *v) {
-    PyObject *constant = new_reference(get_extra(v, CONSTANT));
-    if (v->op == LEAF) {
-        Py_XDECREF(constant);
-        constant = PyFloat_FromDouble(v->numbers[DATA]); /* of an OBJECT, it is NaN */
-    }
-    if (v->op > OPS || get_extra(v, CLOSURE) || (v->op == LEAF && !isfinite(v->numbers[DATA])) ||
-        (constant != NULL && PyList_Append(constants, constant) < 0)) {
-        Py_XDECREF(constant);
-        return -2;
-    }
+    const double number = v->numbers[DATA]; /* of an OBJECT, it is NaN */
+    PyObject *constant = v->op == LEAF ? PyFloat_FromDouble(number) : new_reference(get_extra(v, CONSTANT));
+    const int failed = v->op > OPS || get_extra(v, CLOSURE) || (v->op == LEAF && !isfinite(number)) ||
+                       (constant != NULL && PyList_Append(constants, constant) < 0);
     Py_XDECREF(constant);
-    return constant == NULL ? -1 : (int32_t)PyList_Size(constants) - 1;
+    return failed ? -2 : constant == NULL ? -1 : (int32_t)PyList_Size(constants) - 1;
 }
 
 /* Write a row for each Value of `order`, then the row number of each root. Returns -1 if a Value can't be recorded. */
