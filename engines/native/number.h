@@ -34,17 +34,11 @@ static inline Number number_ring(double d, Number x, Number y, int *hard) {
     return whole(d + 0.0);
 }
 
-static inline Number number_add(Number x, Number y, int *hard) {
-    return number_ring(x.d + y.d, x, y, hard);
-}
+static inline Number number_add(Number x, Number y, int *hard) { return number_ring(x.d + y.d, x, y, hard); }
 
-static inline Number number_sub(Number x, Number y, int *hard) {
-    return number_ring(x.d - y.d, x, y, hard);
-}
+static inline Number number_sub(Number x, Number y, int *hard) { return number_ring(x.d - y.d, x, y, hard); }
 
-static inline Number number_mul(Number x, Number y, int *hard) {
-    return number_ring(x.d * y.d, x, y, hard);
-}
+static inline Number number_mul(Number x, Number y, int *hard) { return number_ring(x.d * y.d, x, y, hard); }
 
 static inline Number number_div(Number x, Number y, int *hard) {
     *hard |= y.d == 0.0;

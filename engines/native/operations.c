@@ -58,8 +58,6 @@ static inline PyObject *operate(int op, Value *a, Value *b, PyObject *constant) 
     return (PyObject *)v;
 }
 
-static PyObject *unary(int op, Value *a) { return operate(op, a, NULL, NULL); }
-
 /* a: a Value. other: a Value, or anything else, which becomes a leaf. */
 static PyObject *binary(int op, Value *a, PyObject *other) {
     if (IS_VALUE(other))
@@ -111,6 +109,7 @@ static PyObject *value_power(PyObject *base, PyObject *exponent, PyObject *modul
 }
 
 /* The methods of the ops that have no operator. */
-#define UNARY(name, op) static PyObject *value_##name(Value *self, PyObject *unused) { return unary(op, self); }
+#define UNARY(name, op) \
+    static PyObject *value_##name(Value *self, PyObject *unused) { return operate(op, self, NULL, NULL); }
 #define BINARY(name, op) static PyObject *value_##name(Value *self, PyObject *other) { return binary(op, self, other); }
 METHODS(UNARY, BINARY)
