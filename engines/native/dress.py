@@ -110,7 +110,10 @@ def _numbers(look: Look, value: Any, init: Any) -> property:
 
     def get(v: Any) -> Any:
         function = descriptor.__get__(v)
-        return function.args[1] if getattr(function, "func", None) is _send else _derivatives(v)
+        if getattr(function, "func", None) is _send:
+            return function.args[1]
+        # A result in C doesn't store its derivatives.
+        return contributions(v._name, [operand.data for operand in v._prev], v._constant, v.data, 1) if v._name else ()
 
     def put(v: Any, numbers: Any) -> None:
         if len(numbers):
@@ -122,14 +125,6 @@ def _numbers(look: Look, value: Any, init: Any) -> property:
 def _send(v: Any, numbers: Any) -> None:
     for operand, derivative in zip(v._prev, numbers):
         operand.grad += derivative * v.grad
-
-
-def _derivatives(v: Any) -> tuple[Any, ...]:
-    """Return the derivatives of a result in C, which doesn't store them."""
-    if not v._name:
-        return ()
-    operands = [operand.data for operand in v._prev]
-    return contributions(v._name, operands, v._constant, v.data, 1)
 
 
 def _text(name: str, texts: Mapping[str, Any], value: Any) -> property:
