@@ -132,8 +132,8 @@ class Spelling:
             return self.where.format(condition=condition, then=then, otherwise=otherwise), WHERE_PRECEDENCE
         return f"{primitive}({', '.join(text for text, *_ in operands)})", ATOM_PRECEDENCE
 
-    def spell(self, expr: Expr, leaves: Mapping[str, Text]) -> Text:
-        """Spell an expression, given the spelling of its leaves."""
+    def spell(self, expr: Expr, leaves: Mapping[str, str]) -> Text:
+        """Spell an expression, given the spelling of its leaves, which need no parentheses."""
         if isinstance(expr, Apply):
             return self.apply(expr.primitive, [self.spell(operand, leaves) for operand in expr.operands])
         if isinstance(expr, Literal):
@@ -141,7 +141,7 @@ class Spelling:
                 return str(int(expr.number)), ATOM_PRECEDENCE
             return number(expr.number)
         assert isinstance(expr, Leaf)
-        return leaves[expr.name]
+        return leaves[expr.name], ATOM_PRECEDENCE
 
 
 PYTHON = Spelling(where="{then} if {condition} else {otherwise}")
@@ -149,7 +149,7 @@ C = Spelling(where="{condition} ? {then} : {otherwise}")
 MICROGRAD = Spelling(where=PYTHON.where, whole_as_int=True)
 """Python as in micrograd, where the result of ints is an int."""
 
-NAMES = {leaf.name: (leaf.name, ATOM_PRECEDENCE) for leaf in LEAVES}
+NAMES = {leaf.name: leaf.name for leaf in LEAVES}
 
 
 def calls(expr: Expr) -> Iterator[tuple[str, int]]:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from zoomgrad.engines.graph.expr import ATOM_PRECEDENCE, PYTHON, Expr, Leaf, call
+from zoomgrad.engines.graph.expr import PYTHON, Expr, Leaf, call
 
 Q, RATE, BATCH, UPDATE = Leaf("q"), Leaf("rate"), Leaf("batch"), Leaf("update")
 """A parameter's gradient, summed over a batch; the learning rate; the number of steps in the batch; the number of the
@@ -65,7 +65,7 @@ def _function(
     arguments: Sequence[str], changes: Mapping[str, Expr], results: Iterable[str], pow_: Callable[..., Any]
 ) -> Callable[..., tuple[Any, ...]]:
     """A Python function that gives each name its expression in turn, and returns the results."""
-    leaves = {name: (name, ATOM_PRECEDENCE) for name in arguments}
+    leaves = {name: name for name in arguments}
     lines = [f"def function({', '.join(arguments)}):"]
     lines += [f"    {name} = {PYTHON.spell(expr, leaves)[0]}" for name, expr in changes.items()]
     lines.append(f"    return ({''.join(f'{name}, ' for name in results)})")

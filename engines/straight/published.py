@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from zoomgrad.engines.graph.expr import ATOM_PRECEDENCE, C, Expr, number
+from zoomgrad.engines.graph.expr import C, Expr, number
 from zoomgrad.engines.graph.ops import LIBM, OPS
 from zoomgrad.engines.graph.tape import CONSTANT, INPUT, LEAVES, PARAMETER, Tape
 from zoomgrad.engines.kernel.c_text import Source, libm
@@ -48,8 +48,7 @@ def published_source(tape: Tape) -> Source:
         Comment("Indices of parameters and outputs in data[] and grad[]."),
         _table("parameter_rows", parameters),
         _table("output_rows", tape.outputs),
-        *map(Include, ("kernel/rows.h", "kernel/training.h", "straight/published.c")),
-        Include("kernel/train.c"),
+        *map(Include, ("kernel/rows.h", "kernel/training.h", "straight/published.c", "kernel/train.c")),
     ]
     return Source([unit(items)], workspace=0)
 
@@ -86,13 +85,7 @@ def _backward(tape: Tape) -> Iterator[str]:
 
 # --- how lines are spelled -------------------------------------------------------------------------------------------
 
-_LEAVES = {
-    "a": ("data[{a}]", ATOM_PRECEDENCE),
-    "b": ("data[{b}]", ATOM_PRECEDENCE),
-    "out": ("data[{out}]", ATOM_PRECEDENCE),
-    "g": ("grad[{out}]", ATOM_PRECEDENCE),
-    "k": ("{k}", ATOM_PRECEDENCE),
-}
+_LEAVES = {"a": "data[{a}]", "b": "data[{b}]", "out": "data[{out}]", "g": "grad[{out}]", "k": "{k}"}
 """Leaf of the op table -> how the published C reads it."""
 
 

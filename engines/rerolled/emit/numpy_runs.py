@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
-from zoomgrad.engines.graph.expr import ATOM_PRECEDENCE, Expr, Spelling, calls
+from zoomgrad.engines.graph.expr import Expr, Spelling, calls
 from zoomgrad.engines.rerolled.recover.loops import Access, Operand, Phase
 from zoomgrad.engines.rerolled.recover.templates import SLOTS
 from zoomgrad.engines.rerolled.step.language import Run
@@ -95,7 +95,7 @@ def _evaluator(template: Expr) -> Callable[[Sequence[Any]], Any]:
     """Compile a template to a function of its operands, element by element."""
     import numpy as np
 
-    leaves = {slot.name: (f"operands[{slot.name}]", ATOM_PRECEDENCE) for slot in SLOTS}
+    leaves = {slot.name: f"operands[{slot.name}]" for slot in SLOTS}
     functions = {name: partial(_each, getattr(math, name)) for name, _ in calls(template)}
     made: Callable[[Sequence[Any]], Any] = eval(  # noqa: S307  (text from the op table, not from input)
         f"lambda operands: {_ARRAYS.spell(template, leaves)[0]}", {"where": np.where, **functions}

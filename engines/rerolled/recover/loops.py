@@ -34,7 +34,7 @@ from enum import IntEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, Union
 
-from zoomgrad.engines.graph.expr import ATOM_PRECEDENCE, PYTHON, Expr, calls, number
+from zoomgrad.engines.graph.expr import PYTHON, Expr, calls, number
 from zoomgrad.engines.rerolled.recover.nest import Stride
 from zoomgrad.engines.rerolled.recover.templates import size
 
@@ -245,7 +245,7 @@ class Loops(Workspace):
         return f"for{lanes}: {changed}" if lanes else changed
 
     def _segment(self, segment: Segment) -> str:
-        leaves = {str(slot): (self._operand(operand), ATOM_PRECEDENCE) for slot, operand in enumerate(segment.operands)}
+        leaves = {str(slot): self._operand(operand) for slot, operand in enumerate(segment.operands)}
         text, binds = PYTHON.spell(segment.template, leaves)
         if segment.counts:
             over = ", ".join(f"{name}<{count}" for name, count in zip(TERM_NAMES, segment.counts))

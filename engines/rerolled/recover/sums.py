@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from zoomgrad.engines.graph.expr import ATOM_PRECEDENCE, INFIX, PYTHON, Expr, leaves
+from zoomgrad.engines.graph.expr import INFIX, PYTHON, Expr, leaves
 from zoomgrad.engines.rerolled.recover.templates import SLOTS
 
 Ints = np.ndarray[Any, Any]
@@ -103,7 +103,7 @@ class Sums:
         """Text form, one sum per line. Leaves are `x3`, `p7` or a number, sums are `%12`, sinks are `q7 +=`."""
         texts: dict[int, list[str]] = {}
         for term, owner in enumerate(self.owner.tolist()):
-            names = {str(i): (self.name(node), ATOM_PRECEDENCE) for i, node in enumerate(self.slots[:, term].tolist())}
+            names = {str(i): self.name(node) for i, node in enumerate(self.slots[:, term].tolist())}
             text, binds = PYTHON.spell(self.templates[self.template[term]], names)
             texts.setdefault(owner, []).append(text if binds >= INFIX["add"].precedence else f"({text})")
         for node, terms in texts.items():
