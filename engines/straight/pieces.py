@@ -92,7 +92,6 @@ class _Writer:
         instructions, reads, language = self.code.instructions, self.code.reads, self.language
         limit, longest = self.piece, self.expression
         leaves, first, texts, fetch = self.leaves, len(self.leaves), self.texts, self.fetch
-        names = [leaf[0] for leaf in leaves]
         known = texts.get
         apply, accumulate, infixes = language.spelling.apply, language.accumulate, INFIX
         pieces: dict[str, list[str]] = {}
@@ -116,22 +115,13 @@ class _Writer:
             if infix is not None:  # most of a graph; the same text as `apply`, in a third of the time
                 symbol, binds = infix
                 _, a, b = instruction
-                size = 1
-                if a < first:
-                    left = names[a]
-                else:
-                    left, operand_binds, operand_size = known(a) or fetch(a)
-                    size += operand_size
-                    if operand_binds < binds:
-                        left = f"({left})"
-                if b < first:
-                    right = names[b]
-                else:
-                    right, operand_binds, operand_size = known(b) or fetch(b)
-                    size += operand_size
-                    if operand_binds <= binds:
-                        right = f"({right})"
-                text = f"{left} {symbol} {right}"
+                left, left_binds, left_size = leaves[a] if a < first else known(a) or fetch(a)
+                right, right_binds, right_size = leaves[b] if b < first else known(b) or fetch(b)
+                if left_binds < binds:
+                    left = f"({left})"
+                if right_binds <= binds:
+                    right = f"({right})"
+                text, size = f"{left} {symbol} {right}", left_size + right_size + 1
             elif kind == NUMBER:
                 texts[value] = (*number(instruction[1]), 0)
                 continue
