@@ -184,7 +184,7 @@ static void loss_backward(const double *y, const double *target, double *gradien
 
 /* --- one sample ------------------------------------------------------------------------------------------------- */
 
-STEP double forward_pass(void)
+STEP double forward_pass(double *y)
 {
     const double *x = (double *)net.x;
     if (!SPARSE && net.is_due)
@@ -195,6 +195,7 @@ STEP double forward_pass(void)
     for (int i = 0; i < HIDDEN_BLOCKS * HIDDEN_VECTORS; i++)
         net.h[i] = (vec)(~(net.h[i] < 0.0) & (mask)net.h[i]); /* NaN is not below 0, so it stays NaN */
     sum(net.y, net.p.w2, (double *)net.h, 0, HIDDEN, LAYER_2);
+    __builtin_memcpy(y, net.y, OUTPUTS * sizeof(double));
     return loss((double *)net.y, x + INPUTS);
 }
 
@@ -217,8 +218,7 @@ STEP void descend_all(double rate)
 #if SPARSE
     descend(net.p.w1, (double *)net.x, net.h_gradient, rate, VISITED, LAYER_1);
 #else
-    for (unsigned long long i = 0; i < sizeof net.x / sizeof(vec); i++)
-        net.before[i] = net.x[i];
+    __builtin_memcpy(net.before, net.x, sizeof net.x);
     net.rate = rate;
     net.is_due = 1;
 #endif
@@ -293,9 +293,7 @@ double forward(const double *restrict x, const double *restrict p, double *restr
 #if SPARSE
     list_every_input(&net.live);
 #endif
-    double result = forward_pass();
-    __builtin_memcpy(y, net.y, OUTPUTS * sizeof(double));
-    return result;
+    return forward_pass(y);
 }
 
 /* A preceding forward pass over the same x and p has left the intermediate values. */
@@ -326,9 +324,7 @@ static int evaluate(struct training *t)
 #if SPARSE
     list_inputs(t, (double *)net.x, 0, &net.live);
 #endif
-    double loss = forward_pass();
-    __builtin_memcpy(t->y, net.y, OUTPUTS * sizeof(double));
-    return record(t, loss);
+    return record(t, forward_pass(t->y));
 }
 
 static int turn(struct training *t)
