@@ -19,7 +19,7 @@ from zoomgrad.engines.compiled.load import load
 from zoomgrad.engines.compiled.machine import widest
 from zoomgrad.engines.kernel import toolchains
 from zoomgrad.engines.kernel.c_text import Source
-from zoomgrad.engines.kernel.c_tree import Define, Include, Item, unit
+from zoomgrad.engines.kernel.c_tree import Define, Include, unit
 from zoomgrad.engines.kernel.library import interface
 from zoomgrad.engines.kernel.program import Program
 from zoomgrad.engines.kernel.trainer import CompiledTrainer
@@ -100,11 +100,9 @@ def mlp_source(network: Network, lanes: int, *, sparse: bool) -> str:
         "CROSS_ENTROPY": int(network.loss == "cross_entropy"),
         "SPARSE": int(sparse),
     }
-    if sparse:  # for zeros.h
-        macros.update(FIRST=0, LISTED=network.shape[0], FACTOR_COUNT=network.shape[1])
-    items: list[Item] = [Define(name, number) for name, number in macros.items()]
-    items += map(Include, ("rerolled/emit/vectors.h", "kernel/kernel.h", "kernel/rows.h", "kernel/training.h"))
+    headers = ["rerolled/emit/vectors.h", "kernel/kernel.h", "kernel/rows.h", "kernel/training.h"]
     if sparse:
-        items += map(Include, ("rerolled/emit/live.h", "rerolled/emit/zeros.h"))
-    items += map(Include, ("handwritten/mlp.c", "kernel/train.c"))
-    return unit(items)
+        macros.update(FIRST=0, LISTED=network.shape[0], FACTOR_COUNT=network.shape[1])  # for zeros.h
+        headers += ["rerolled/emit/live.h", "rerolled/emit/zeros.h"]
+    files = (*headers, "handwritten/mlp.c", "kernel/train.c")
+    return unit([*(Define(name, number) for name, number in macros.items()), *map(Include, files)])
