@@ -6,7 +6,6 @@ static PyObject *value_new(PyTypeObject *type, PyObject *arguments, PyObject *na
 
 /* Call the constructor in Python, unless one number was given and its class has the rest as defaults. */
 static int value_init(PyObject *self, PyObject *arguments, PyObject *named) {
-    const Dress *dress = dress_of(Py_TYPE(self));
     Value *v = (Value *)self;
     const int is_alone = PyTuple_Size(arguments) == 1 && (named == NULL || PyDict_Size(named) == 0);
     PyObject *first = is_alone ? PyTuple_GetItem(arguments, 0) : NULL;
@@ -15,7 +14,7 @@ static int value_init(PyObject *self, PyObject *arguments, PyObject *named) {
         put_number(v, GRAD, v->flags & FLOAT_GRAD ? real(0.0) : whole(0.0));
         return put_data(v, first);
     }
-    PyObject *method = PyObject_CallMethod(dress->init, "__get__", "O", v);
+    PyObject *method = PyObject_CallMethod(dress_of(Py_TYPE(self))->init, "__get__", "O", v);
     PyObject *none = method ? PyObject_Call(method, arguments, named) : NULL;
     Py_XDECREF(method);
     Py_XDECREF(none);
