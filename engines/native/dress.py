@@ -61,7 +61,7 @@ def dress(own: Any, look: Look, value: Any) -> Any:
     parts.update({name: ours.get(method) for name, method in look.methods.items() if method})
     parts.update({look.backward: ours["backward"], look.data: ours["data"], look.grad: ours["grad"]})
     parts[look.children] = _children(look, value)
-    parts[look.rule] = (_numbers if look.rule_kind == NUMBERS else _function)(look, value, names["__init__"])
+    parts[look.rule] = _numbers(value) if look.rule_kind == NUMBERS else _function(value, names["__init__"])
     parts.update({name: _text(name, texts, value) for name, texts in look.texts.items()})
     for name, part in parts.items():
         if name not in OF_A_CLASS and name != look.methods.get(name):
@@ -92,7 +92,7 @@ def _children(look: Look, value: Any) -> Any:
     return property(get, lambda v, operands: descriptor.__set__(v, () if operands is None else operands))
 
 
-def _function(look: Look, value: Any, init: Any) -> property:
+def _function(value: Any, init: Any) -> property:
     """A function of a constructor does nothing, so it is not kept: a leaf with a function takes the slow way."""
     descriptor = vars(value)["_backward"]
     nothing = {code for code in init.__code__.co_consts if isinstance(code, types.CodeType)}
@@ -104,7 +104,7 @@ def _function(look: Look, value: Any, init: Any) -> property:
     return property(descriptor.__get__, put)
 
 
-def _numbers(look: Look, value: Any, init: Any) -> property:
+def _numbers(value: Any) -> property:
     """A number for each operand, the derivative by it."""
     descriptor = vars(value)["_backward"]
 
