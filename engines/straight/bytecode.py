@@ -97,9 +97,8 @@ def assemble(code: Code) -> Bytecode:
                 place[value] = size
                 size += 1
             columns = zip(*(code.instructions[value - first][1:] for value in members))
-            runs.append(
-                Run(primitive, start, size, tuple([place[operand] for operand in column] for column in columns))
-            )
+            operands = tuple([place[operand] for operand in column] for column in columns)
+            runs.append(Run(primitive, start, size, operands))
     return Bytecode(
         *passes,
         numbers,
