@@ -103,35 +103,33 @@ OPTIONS = {
 
 def check(row: Row, texts: Sequence[str]) -> tuple[Options, list[str]]:
     """The row's options with these changes, and the idea of each. Raises WrongOption."""
-    options, ideas, places = row.options, [], []
+    options, ideas = row.options, dict[str, str]()
+
+    def refuse(text: str, why: str, remedy: str = row.name) -> NoReturn:
+        raise WrongOption(row.name, text, why, f"use {remedy}")
+
     for text in texts:
         name, equals, value = text.partition("=")
         option = OPTIONS.get(name)
-
-        def refuse(why: str, remedy: str = row.name, text: str = text) -> NoReturn:
-            raise WrongOption(row.name, text, why, f"use {remedy}")
-
         if option is None:
             nearest = difflib.get_close_matches(name, row.takes, n=1)
-            refuse("there is no such option", "+".join([row.name, *nearest]))
+            refuse(text, "there is no such option", "+".join([row.name, *nearest]))
         if bool(equals) != bool(value) or not re.fullmatch(option.pattern, value, re.ASCII):
-            refuse("its value is wrong" if option.pattern else "it takes no value", option.examples)
+            refuse(text, "its value is wrong" if option.pattern else "it takes no value", option.examples)
         if name in row.refuses:
-            refuse(row.refuses[name], option.examples)
+            refuse(text, row.refuses[name], option.examples)
         changed = replace(options, **{option.field: option.value(value)})
         if row.options.compiler and changed == row.options:
-            refuse("it already is so")
+            refuse(text, "it already is so")
         if name not in row.takes:
-            refuse("it is for other engines", option.examples)
-        if name in places:
-            refuse("it has this option already", f"{row.name}+{text}")
+            refuse(text, "it is for other engines", option.examples)
+        if name in ideas:
+            refuse(text, "it has this option already", f"{row.name}+{text}")
         options = changed
-        ideas.append(option.idea.format(getattr(options, option.field)))
-        places.append(name)
+        ideas[name] = option.idea.format(getattr(options, option.field))
     ordered = sorted(texts, key=lambda text: [*OPTIONS].index(text.partition("=")[0]))
     if ordered != [*texts]:
-        use = f"use {'+'.join([row.name, *ordered])}"
-        raise WrongOption(row.name, "+".join(texts), "options have a fixed order", use)
+        refuse("+".join(texts), "options have a fixed order", "+".join([row.name, *ordered]))
     if options.frozen and options.threads:
-        raise WrongOption(row.name, "frozen", "a frozen step is not divided", f"use {row.name}+frozen")
-    return options, ideas
+        refuse("frozen", "a frozen step is not divided", f"{row.name}+frozen")
+    return options, [*ideas.values()]
