@@ -95,11 +95,10 @@ class MLP(Module):
         self, nin: int, nouts: Sequence[int], *, last_linear: bool = True, step: Optional[float] = None, **kwargs: Any
     ) -> None:
         self.step = step
-        sizes = [nin, *nouts]
         last = len(nouts) - 1
         self.layers = [
-            self.Layer(sizes[i], sizes[i + 1], nonlin=not (last_linear and i == last), **kwargs)
-            for i in range(len(nouts))
+            self.Layer(width, nout, nonlin=not (last_linear and number == last), **kwargs)
+            for number, (width, nout) in enumerate(zip([nin, *nouts], nouts))
         ]
 
     def __call__(self, x: Any) -> Any:
