@@ -56,7 +56,11 @@ def _prepare(workload: Workload, options: Options, *, in_place: bool) -> Trainer
             like = like or loops
         with clock.phase("load"):
             start = array("d", (parameter.data for parameter in model.parameters()))
-            members = _with_one_workspace(members)
+            if all(isinstance(member.w, array) for member in members):  # kernels in C
+                # One workspace for all stays in the processor's cache. Apart from parameters and gradients, a pass
+                # reads only what was written in the same step.
+                largest = max((member.w for member in members), key=len)
+                members = [member._replace(w=largest) for member in members]
             if like:
                 buffers, places = _in_workspace(members[0].w, like)
             else:
@@ -93,17 +97,6 @@ def conductor_of(
         with suppress(ImportError):
             return ConductorInNumPy(optimiser, members, buffers)
     return Conductor(optimiser, members, buffers)
-
-
-def _with_one_workspace(members: list[Member]) -> list[Member]:
-    """Members whose kernels in C share a workspace, which stays in the processor's cache from step to step.
-
-    Apart from parameters and gradients, a pass reads only what was written in the same step.
-    """
-    if not all(isinstance(member.w, array) for member in members):
-        return members
-    largest = max((member.w for member in members), key=len)
-    return [member._replace(w=largest) for member in members]
 
 
 def _member(
