@@ -57,7 +57,9 @@ class Trainer:
         parameters: start from these parameters instead. An engine whose weights are constants can't.
         """
         self._batch = whole(batch, "batch", 1)
-        self._rows = None if rows is None else whole(rows, "rows", 1, self._row_count())
+        if rows is not None:
+            rows = whole(rows, "rows", 1, sum(len(shape.rows) for shape in self._workload.shapes()))
+        self._rows = rows
         self._first = index(first)
         self.losses = array("d")
         start = self._start if parameters is None else array("d", parameters)
@@ -65,9 +67,6 @@ class Trainer:
             counts = f"{len(start):,} numbers for {len(self._start):,} parameters"
             raise ValueError(f"{counts}\n  Give one number for each parameter.")
         self._begin(start)
-
-    def _row_count(self) -> int:
-        return sum(len(shape.rows) for shape in self._workload.shapes())
 
     def _begin(self, parameters: array[float]) -> None:
         """Set the parameters, and the gradients to 0."""
