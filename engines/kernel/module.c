@@ -219,11 +219,10 @@ static int add_constants(PyObject *self)
     PyObject *start = PyBytes_FromStringAndSize((const char *)starting_parameters, STARTING_PARAMETERS * 8);
     const int failed = !start || PyObject_SetAttrString(self, "START", start) < 0;
     Py_XDECREF(start);
-    if (failed || PyModule_AddIntConstant(self, "INPUTS", INPUTS) < 0
-        || PyModule_AddIntConstant(self, "OUTPUTS", OUTPUTS) < 0
-        || PyModule_AddIntConstant(self, "PARAMETERS", PARAMETERS) < 0)
+    if (failed || PyModule_AddIntMacro(self, INPUTS) < 0 || PyModule_AddIntMacro(self, OUTPUTS) < 0
+        || PyModule_AddIntMacro(self, PARAMETERS) < 0)
         return -1;
-    return PyModule_AddIntConstant(self, "WORKSPACE", WORKSPACE);
+    return PyModule_AddIntMacro(self, WORKSPACE);
 }
 
 static PyModuleDef_Slot slots[] = {{Py_mod_exec, add_constants}, {0, NULL}};
