@@ -491,8 +491,8 @@ DEFECTS = (
     Defect(
         "machine: an update in place subtracts the weight",
         "engines/machine/block.py",
-        'self.evaluator.binary("sub", self.evaluator.in_register(place, width), change, width)',
-        'self.evaluator.binary("sub", change, self.evaluator.in_register(place, width), width)',
+        'binary("sub", self.evaluator.in_register(place, width), total, width)',
+        'binary("sub", total, self.evaluator.in_register(place, width), width)',
         "engines/test_within_buffers.py::test_bits_within_guarded_buffers[digits-4-dense]",
     ),
     Defect(
@@ -519,8 +519,8 @@ DEFECTS = (
     Defect(
         "machine: the sums of a whole batch are not divided by its rows",
         "engines/machine/block.py",
-        "        if self.nest.run.rows > 1:\n            change =",
-        "        if not self.nest.run:\n            change =",
+        "            if self.nest.run.rows > 1:\n                total =",
+        "            if not self.nest.run:\n                total =",
         "engines/test_within_buffers.py::test_bits_within_guarded_buffers[mlp-64x32x10-b4-4-dense]",
     ),
     Defect(

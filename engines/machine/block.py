@@ -90,8 +90,11 @@ class Block:
         """Write the block."""
         loop, run = self.nest.loop, self.nest.run
         adds = loop.phase == Phase.SINK and not run.in_place
-        if self.nest.writer.form.fetches_ahead(run) and self.vectors[0].width > 1:
-            self._prefetch()
+        if self.nest.writer.form.fetches_ahead(run) and self.vectors[0].width > 1:  # what the next tile changes
+            tile = self.nest.target()
+            for lanes in self.vectors:
+                if lanes.offsets[-1] % VECTOR == 0:
+                    self.code.integer("prefetcht0", tile.memory(lanes.in_next_tile(self.nest.steps[-2]), 0))
         if adds or loop.segments[0].counts:
             self.sums = [self.registers.vector(lanes.width) for lanes in self.vectors]
             target = self.nest.target() if adds else None
@@ -116,28 +119,18 @@ class Block:
         total, lanes = self.sums[n], self.vectors[n]
         assert total is not None
         place = target.memory(lanes, 0)
-        if self.nest.run.in_place:
-            total = self._subtracted(place, total, lanes.width)
+        if self.nest.run.in_place:  # `-= rate * total`; `-= rate * total / batch` for the rows of a whole batch
+            width, binary = lanes.width, self.evaluator.binary
+            total = binary("mul", total, self._word(Word.RATE, width), width)
+            if self.nest.run.rows > 1:
+                total = binary("div", total, self._word(Word.SIZE, width), width)
+            total = binary("sub", self.evaluator.in_register(place, width), total, width)
         self.evaluator.store(place, total)
         self.registers.release(total)
-
-    def _subtracted(self, place: Mem, change: Operand, width: int) -> Vec:
-        """What the place becomes: `-= rate * change`; `-= rate * change / batch` for the rows of a whole batch."""
-        change = self.evaluator.binary("mul", change, self._word(Word.RATE, width), width)
-        if self.nest.run.rows > 1:
-            change = self.evaluator.binary("div", change, self._word(Word.SIZE, width), width)
-        return self.evaluator.binary("sub", self.evaluator.in_register(place, width), change, width)
 
     def _word(self, which: Word, width: int) -> Vec:
         """A double among the words, in every lane."""
         return self.evaluator.read(Known(word(which), 8 * width, width > 1))
-
-    def _prefetch(self) -> None:
-        """Fetch the numbers that the next tile changes while this one adds its terms."""
-        target = self.nest.target()
-        for lanes in self.vectors:
-            if lanes.offsets[-1] % VECTOR == 0:
-                self.code.integer("prefetcht0", target.memory(lanes.in_next_tile(self.nest.steps[-2]), 0))
 
     # --- loops over terms --------------------------------------------------------------------------------------------
 
@@ -159,10 +152,6 @@ class Block:
             else:
                 self._over(terms, 0)
 
-    def _fits(self, count: int) -> bool:
-        """Whether this many terms of every sum are few enough to be written one after the other."""
-        return count * min(4, len(self.vectors)) <= STRAIGHT
-
     def _over(self, terms: Terms, level: int) -> int:
         """Loops over terms. Returns how many terms of this level the pointers have moved on."""
         counts = terms.segment.counts
@@ -174,7 +163,7 @@ class Block:
             with self.nest.counted_down(word(Word.COUNT) if self.nest.run.sums_rows else count):
                 self._advance(terms, level, self._over(terms, level + 1))
             return count
-        if self._fits(count):
+        if count * min(4, len(self.vectors)) <= STRAIGHT:
             self._terms(terms, count)
             return 0
         together = 4 if len(self.vectors) == 1 else 2

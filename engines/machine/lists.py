@@ -72,7 +72,9 @@ class Lists:
         marks = MASK if self.evaluator.registers.has_masks else Vec(3, 8 * width)
         self.evaluator.clear(zero)
         self.evaluator.clear(numbers)  # every lane starts with the number of the first input, 0
-        code.integer("lea", R8, code.constant(_lanes_of_masks(width)))
+        # For each mask, its lanes, then the others.
+        orders = (sorted(range(width), key=lambda lane: not mask >> lane & 1) for mask in range(1 << width))
+        code.integer("lea", R8, code.constant(b"".join(struct.pack(f"<{width}i", *order) for order in orders)))
         with code.counted_up(RDX, rounds * width, width):
             code.vector("vcmppd", marks, zero, Mem(RSI, 0, RDX, 8), immediate=NOT_EQUAL)
             code.vector("kmovb" if self.evaluator.registers.has_masks else "vmovmskpd", RAX, None, marks)
@@ -252,9 +254,3 @@ def _list_bytes(step: Step, area: str) -> int:
     if area == "lists":
         return 8 * list_size(stop - first, 4)
     return (step.area(area).stop - step.area(area).start) // (stop - first) * 8
-
-
-def _lanes_of_masks(width: int) -> bytes:
-    """For each mask, its lanes, then the others."""
-    orders = (sorted(range(width), key=lambda lane: not mask >> lane & 1) for mask in range(1 << width))
-    return b"".join(struct.pack(f"<{width}i", *order) for order in orders)

@@ -251,26 +251,23 @@ class Nest:
         code, registers, segment = self.code, self.registers, self.loop.segments[panel.segment]
         operand = self.packed = segment.operands[panel.slot]
         assert isinstance(operand, Access)
-        assert isinstance(operand.terms[0], int)
+        term, apart = operand.terms[0], operand.lanes[-1]
+        assert isinstance(term, int)
+        assert isinstance(apart, int)
         assert self.strips.lanes <= self.writer.form.strip
         source, to = registers.integer(), registers.integer()
         self._point(source, operand)
         code.integer("lea", to, Mem(W, 8 * panel.base))
         with self.counted_down(word(Word.COUNT) if self.run.sums_rows else segment.counts[0]):
-            for at, width, apart in self._packed(operand):
-                vector = registers.vector(width)
-                self.writer.load(vector, Mem(source, 8 * apart * at))
-                self.writer.store(Mem(to, 8 * (at - self.strips.at)), vector)
-                registers.release(vector)
-            code.integer("add", source, 8 * operand.terms[0])
+            for (*_, first), lanes in self.strips.block(len(self.limits), 1):
+                width = lanes if apart == 1 else 1  # lanes apart are copied singly
+                for at in range(first, first + lanes, width):
+                    vector = registers.vector(width)
+                    self.writer.load(vector, Mem(source, 8 * apart * at))
+                    self.writer.store(Mem(to, 8 * (at - self.strips.at)), vector)
+                    registers.release(vector)
+            code.integer("add", source, 8 * term)
             code.integer("add", to, 8 * self.strips.lanes)
-
-    def _packed(self, operand: Access) -> Iterator[tuple[int, int, int]]:
-        """What to copy of a term at a time: lane, width, and how far lanes are apart. Lanes apart are copied singly."""
-        apart = operand.lanes[-1]
-        assert isinstance(apart, int)
-        for (*_, at), width in self.strips.block(len(self.limits), 1):
-            yield from [(at, width, 1)] if apart == 1 else ((at + n, 1, apart) for n in range(width))
 
     @contextmanager
     def listed(self) -> Iterator[Reg]:

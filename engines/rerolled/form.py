@@ -152,14 +152,6 @@ def vector_widths(lanes: int, room: int, widest: int) -> list[int]:
     return widths
 
 
-def narrowest(widths: list[int], lanes: int) -> list[int]:
-    """The same widths, except that the last vector is no wider than its lanes need: 8 and 4, not 8 and 8, for 10."""
-    width, left = widths[-1], lanes - sum(widths[:-1])
-    while width // 2 >= left:
-        width //= 2
-    return [*widths[:-1], width]
-
-
 class Strips(NamedTuple):
     """Equal strips of vectors, one after the other along the innermost lanes."""
 
@@ -188,8 +180,10 @@ def widths_of(run: Run, loop: Loop, form: Form) -> list[int]:
     if isinstance(lanes, Count):
         return [width_in_rounds(lanes, loop.room, widest)]
     widths = vector_widths(lanes, loop.room, widest)
-    # A list is read once for all lanes, rather than again for those that fill only a part of a vector.
-    return narrowest(widths, lanes) if run.rows > 1 and not run.is_live else widths
+    # For 10 lanes, 8 and 2 rather than 8 and 8. But a list is read once for all lanes.
+    while run.rows > 1 and not run.is_live and widths[-1] // 2 >= lanes - sum(widths[:-1]):
+        widths[-1] //= 2
+    return widths
 
 
 def most_sums(run: Run, loop: Loop, form: Form, width: int) -> int:

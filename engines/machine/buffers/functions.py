@@ -45,8 +45,15 @@ def write_functions(evaluator: Evaluator, step: Step) -> None:
     """Write the functions of kernel.h that the step has sections for."""
     code = evaluator.code
     _write_descend(evaluator)
-    _write_set_input(code)
-    _write_update(code, step.loops.parameters)
+    with _simple(code, "set_input"):
+        for to, source in ((RAX, RCX), (R8, RDX), (RDX, RSI)):
+            code.integer("mov", to, source)
+        code.call(READ_COLUMNS)
+    with _simple(code, "update"):
+        for to, source in ((RAX, RDI), (RDI, RSI), (RSI, RAX)):
+            code.integer("mov", to, source)
+        code.integer("mov", RCX, step.loops.parameters)
+        code.call(DESCEND)
     for name, last in (("forward", Word.Y), ("backward", Word.Q)):
         _write_pass(evaluator, step, name, last)
     if step.goes_over_rows:
@@ -135,21 +142,6 @@ def _simple(code: Assembler, name: str) -> Iterator[None]:
     yield
     code.plain("vzeroupper")
     code.plain("ret")
-
-
-def _write_set_input(code: Assembler) -> None:
-    with _simple(code, "set_input"):
-        for to, source in ((RAX, RCX), (R8, RDX), (RDX, RSI)):
-            code.integer("mov", to, source)
-        code.call(READ_COLUMNS)
-
-
-def _write_update(code: Assembler, parameters: int) -> None:
-    with _simple(code, "update"):
-        for to, source in ((RAX, RDI), (RDI, RSI), (RSI, RAX)):
-            code.integer("mov", to, source)
-        code.integer("mov", RCX, parameters)
-        code.call(DESCEND)
 
 
 def _write_descend(evaluator: Evaluator) -> None:

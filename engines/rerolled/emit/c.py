@@ -111,7 +111,7 @@ class _Source:
             head += [Define("FIRST", start - loops.area("x").start), Define("LISTED", stop - start)]
             rows = max((run.rows for runs in self.step.routines.values() for run in runs), default=1)
             head += [*([Define("ROWS_TOGETHER", rows)] if rows > 1 else []), Include("rerolled/emit/live.h")]
-        return [*head, Text(self.nests.declared_tables())]
+        return [*head, Text([f"static const int {name}{places}" for places, name in self.nests.tables.items()])]
 
     # --- routines ----------------------------------------------------------------------------------------------------
 

@@ -143,10 +143,6 @@ class Nests:
         text = f"[{len(places)}] UNUSED = {{{', '.join(map(str, places))}}};"
         return self.tables.setdefault(text, f"table{len(self.tables)}")
 
-    def declared_tables(self) -> tuple[str, ...]:
-        """The declarations of all tables so far."""
-        return tuple(f"static const int {name}{places}" for places, name in self.tables.items())
-
     def count(self, count: int) -> Union[int, str]:
         """A count, or how it changes from round to round."""
         return affine(int(count), [count.change], (), self.listed) if isinstance(count, Count) else count
@@ -278,19 +274,16 @@ class _Nest:
             due = run.due if run.due and run.due.segment == index else None
             body = list(self._terms(segment, sums, begins and not index, due))
             for name, count in reversed(list(zip(TERM_NAMES, segment.counts))):
-                body = self._over_terms(name, count, body, is_live=run.live_segment == index)
+                if run.live_segment == index:
+                    body = _over_live(name, body, "turned" if run.sums_rows else "lists" if run.rows > 1 else "")
+                else:  # the terms of a sink over several rows are the rows
+                    body = [For(name, COUNT if run.sums_rows else self.nests.count(count), body)]
             # A segment's names need their own scope, except those of the first, which may share the block's.
             apart = not segment.counts and index and len(body) > len(sums)
             yield from [Block(body)] if apart else body
         for name, block in sums:
             there = target.there(block)
             yield f"{there} -= {self._change(name, block)};" if run.in_place else f"{there} = {name};"
-
-    def _over_terms(self, name: str, count: int, body: list[Statement], *, is_live: bool) -> list[Statement]:
-        """The loop over a segment's terms; the terms of a sink over several rows are the rows."""
-        if not is_live:
-            return [For(name, COUNT if self.run.sums_rows else self.nests.count(count), body)]
-        return _over_live(name, body, "turned" if self.run.sums_rows else "lists" if self.run.rows > 1 else "")
 
     def _terms(
         self, segment: Segment, sums: Sequence[tuple[str, Vector]], begins: bool, due: Optional[Due]

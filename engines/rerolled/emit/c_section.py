@@ -106,11 +106,11 @@ class Section:
         return [*first, *self._program(program)]
 
     def _program(self, program: Program) -> list[Statement]:
-        return [written for statement in program for written in self._statement(statement)]
-
-    def _statement(self, statement: steps.Statement) -> list[Statement]:
-        plain = _PLAIN.get(type(statement))
-        return [plain] if plain else self._WRITERS[type(statement)](self, statement)
+        written: list[Statement] = []
+        for statement in program:
+            plain = _PLAIN.get(type(statement))
+            written += [plain] if plain else self._WRITERS[type(statement)](self, statement)
+        return written
 
     def _move(self, statement: Union[steps.Take, steps.Give]) -> list[Statement]:
         if statement == steps.Take("numbers"):  # not a statement for each: gcc takes 4 ms for one

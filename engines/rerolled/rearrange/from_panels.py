@@ -29,7 +29,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import Optional
 
-from zoomgrad.engines.rerolled.form import Form
+from zoomgrad.engines.rerolled.form import TALLEST, Form
 from zoomgrad.engines.rerolled.rearrange.weight_reuse import PRODUCT
 from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Phase, Segment
 from zoomgrad.engines.rerolled.recover.templates import SLOTS
@@ -98,10 +98,9 @@ def _tall(run: Run, panel: Panel, form: Form) -> int:
     segment, (inputs, lanes) = run.loop.segments[0], run.loop.counts
     x = segment.operands[1 - panel.slot]
     is_product = segment.template == PRODUCT and isinstance(x, Access) and x.lanes == (1, 0)
-    if not is_product or lanes < form.width or 8 * run.rows * inputs <= form.cache:
+    if not is_product or lanes < form.width or inputs < TALLEST or 8 * run.rows * inputs <= form.cache:
         return 0
-    tall, _ = form.tile(lanes // form.width)
-    return tall if tall <= inputs else 0
+    return form.tile(lanes // form.width)[0]
 
 
 def _panel(step: Step, run: Run, is_far: bool) -> Optional[Panel]:
