@@ -132,8 +132,8 @@ class Spelling:
             return self.where.format(condition=condition, then=then, otherwise=otherwise), WHERE_PRECEDENCE
         return f"{primitive}({', '.join(text for text, *_ in operands)})", ATOM_PRECEDENCE
 
-    def spell(self, expr: Expr, leaves: Mapping[str, str] = {}) -> Text:
-        """Spell an expression. leaves: how to spell those that are not spelled as their names; without parentheses."""
+    def spell(self, expr: Expr, leaves: Mapping[str, str]) -> Text:
+        """Spell an expression, given the spelling of its leaves, which need no parentheses."""
         if isinstance(expr, Apply):
             return self.apply(expr.primitive, [self.spell(operand, leaves) for operand in expr.operands])
         if isinstance(expr, Literal):
@@ -141,13 +141,15 @@ class Spelling:
                 return str(int(expr.number)), ATOM_PRECEDENCE
             return number(expr.number)
         assert isinstance(expr, Leaf)
-        return leaves.get(expr.name, expr.name), ATOM_PRECEDENCE
+        return leaves[expr.name], ATOM_PRECEDENCE
 
 
 PYTHON = Spelling(where="{then} if {condition} else {otherwise}")
 C = Spelling(where="{condition} ? {then} : {otherwise}")
 MICROGRAD = Spelling(where=PYTHON.where, whole_as_int=True)
 """Python as in micrograd, where the result of ints is an int."""
+
+NAMES = {leaf.name: leaf.name for leaf in LEAVES}
 
 
 def calls(expr: Expr) -> Iterator[tuple[str, int]]:
@@ -183,7 +185,7 @@ def function(
 
     functions: those that the expressions may call, by name.
     """
-    texts = [spelling.spell(expr)[0] for expr in exprs]
+    texts = [spelling.spell(expr, NAMES)[0] for expr in exprs]
     body = texts[0] if len(texts) == 1 else f"({', '.join(texts)})"
     made: Callable[..., Any] = eval(  # noqa: S307  (text from the op table, not from input)
         f"lambda a, b=None, k=None, out=None, g=None: {body}", {**functions, "__name__": __name__}

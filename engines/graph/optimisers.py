@@ -65,8 +65,9 @@ def _function(
     arguments: Sequence[str], changes: Mapping[str, Expr], results: Iterable[str], pow_: Callable[..., Any]
 ) -> Callable[..., tuple[Any, ...]]:
     """A Python function that gives each name its expression in turn, and returns the results."""
+    leaves = {name: name for name in arguments}
     lines = [f"def function({', '.join(arguments)}):"]
-    lines += [f"    {name} = {PYTHON.spell(expr)[0]}" for name, expr in changes.items()]
+    lines += [f"    {name} = {PYTHON.spell(expr, leaves)[0]}" for name, expr in changes.items()]
     lines.append(f"    return ({''.join(f'{name}, ' for name in results)})")
     names: dict[str, Any] = {"pow": pow_, "__name__": __name__}
     exec("\n".join(lines), names)  # noqa: S102  (text from these expressions, not from input)

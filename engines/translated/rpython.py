@@ -18,7 +18,7 @@ from zoomgrad.engines import asking
 from zoomgrad.engines.api import Unavailable
 from zoomgrad.engines.compiled.clock import Clock
 from zoomgrad.engines.files import cache_folder
-from zoomgrad.engines.graph.expr import PYTHON
+from zoomgrad.engines.graph.expr import NAMES, PYTHON
 from zoomgrad.engines.graph.ops import LIBM, OPS
 from zoomgrad.engines.graph.tape import Tape, codes
 from zoomgrad.engines.kernel.building import Built, loading, private_folder, write
@@ -67,7 +67,7 @@ def text() -> str:
     """`micrograd.rpy`, and after it the table of ops as functions, with those of libm that they call."""
     function, contribute = ["def function(op, a, b, k):"], ["def contribute(op, left, right, a, b, k, out, g):"]
     for name, op in OPS.items():
-        data, *terms = (PYTHON.spell(expr)[0] for expr in op.exprs)
+        data, *terms = (PYTHON.spell(expr, NAMES)[0] for expr in op.exprs)
         function += [f"    if op == {codes()[name]}:  # {name}", f"        return {data}"]
         contribute.append(f"    {'el' * (len(contribute) > 1)}if op == {codes()[name]}:  # {name}")
         contribute += [f"        {operand}.grad += {term}" for operand, term in zip(("left", "right"), terms)]
