@@ -112,7 +112,7 @@ class Evaluator:
 
     def in_own_register(self, operand: Operand, width: int) -> Vec:
         """A register that holds the operand, and that nothing else uses."""
-        if isinstance(operand, Vec) and self.registers.may_change(operand):
+        if isinstance(operand, Vec) and self.registers.users[operand.number] == 1:
             return operand
         to = self.registers.vector(width)
         self.load(to, operand)

@@ -159,8 +159,8 @@ class Nest:
 
     @staticmethod
     def minus_rate(width: int) -> Known:
-        """Minus the rate of a deferred update. The bits are those of a subtraction, but the weight that is added may be
-        in memory: 13 sums leave no register for it."""
+        """Minus the rate of a deferred update. Adding a product with it gives the bits of a subtraction, and the weight
+        can be an operand in memory: with AVX2, 13 sums leave no register for it."""
         return Known(word(Word.MINUS_RATE), 8 * width)
 
     def _invariants(self, lanes: Sequence[Vector]) -> Iterator[Known]:

@@ -65,10 +65,6 @@ class Registers:
         """Add users of a register in use."""
         self.users[vector.number] += users
 
-    def may_change(self, vector: Vec) -> bool:
-        """Whether a register has one user."""
-        return self.users[vector.number] == 1
-
     def release(self, *vectors: Vec) -> None:
         """End a use of vector registers."""
         for number, _ in vectors:

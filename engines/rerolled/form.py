@@ -17,12 +17,11 @@ from zoomgrad.engines.rerolled.step.series import Count, width_in_rounds
 TALLEST = 8
 """The most rows of a tile."""
 LEAST_ROWS, MOST_ROWS, MOST_WIDE_ROWS = 12, 48, 120
-"""The rows taken together are a multiple of LEAST_ROWS, which tiles of 6 and of 4 rows divide."""
+"""On one thread, rows taken together are a multiple of LEAST_ROWS, which tiles of 6 and of 4 rows divide."""
 ROWS_SHARE, LISTED_SHARE, WIDE_SHARE = 3, 2, 0.75
 """The rows taken together get 1/ROWS_SHARE of the second-level cache, because the weights pass through it too. Rows
 whose nonzero inputs are listed get 1/LISTED_SHARE, because most of their numbers are never read. If the weights are
-larger than the cache, all rows taken together read them from farther away, so more rows are taken and get
-1/WIDE_SHARE, which is more than the whole cache."""
+larger than the cache, rows get 1/WIDE_SHARE of it: the more rows, the fewer passes over weights farther away."""
 
 
 @dataclass(frozen=True)
@@ -62,9 +61,9 @@ class Form:
         fitting = int(self.cache / share) // (8 * max(inputs, 1))
         return max(LEAST_ROWS, min(most, fitting // LEAST_ROWS * LEAST_ROWS))
 
-    def is_beyond_cache(self, parameters: int) -> bool:
-        """Whether the parameters are larger than the second-level cache."""
-        return 8 * parameters > self.cache
+    def is_beyond_cache(self, numbers: int) -> bool:
+        """Whether these many numbers are larger than the second-level cache."""
+        return 8 * numbers > self.cache
 
     def fetches_ahead(self, run: Run) -> bool:
         """Whether a tile fetches what the next one changes: if a sink's gradients and weights do not fit that cache."""
@@ -95,7 +94,7 @@ class Form:
 
 
 def heights(tallest: int) -> list[int]:
-    """The heights of tiles: of most tiles, and of those for the rows that are left. Lower tiles are slower."""
+    """Heights of tiles, tallest first. Each takes as many of the remaining rows as it can; lower tiles are slower."""
     return list(dict.fromkeys((tallest, min(tallest, 4), min(tallest, 2), 1)))
 
 
@@ -194,7 +193,7 @@ def most_sums(run: Run, loop: Loop, form: Form, width: int) -> int:
     # an update reads a factor once for all vectors of its block.
     has_many = any(segment.counts for segment in loop.segments) or (run.in_place and width > 1)
     if run.due and width > 1:
-        return form.strip // form.width  # one strip passes through the weights in order, as a processor prefetches them
+        return form.strip // form.width  # one strip reads the weights in order, so the processor prefetches them
     return form.accumulators if has_many else min(4, form.accumulators)
 
 

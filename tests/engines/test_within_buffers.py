@@ -28,15 +28,8 @@ from zoomgrad.harness import workloads
 pytestmark = pytest.mark.host
 
 CHECKED = ("-O1", "-fsanitize=undefined", "-fsanitize-undefined-trap-on-error")
-WARNINGS = {"tcc": ("-Wall", "-Werror")}
-WARNINGS["gcc"] = WARNINGS["clang"] = (
-    "-Wall",
-    "-Wextra",
-    "-Wno-unused-parameter",
-    "-pedantic",
-    "-Wno-psabi",
-    "-Werror",
-)
+COMMON = ("-Wall", "-Wextra", "-Wno-unused-parameter", "-pedantic", "-Wno-psabi", "-Werror")
+WARNINGS = {"tcc": ("-Wall", "-Werror"), "gcc": COMMON, "clang": COMMON}
 FORMS = {
     "lines in pieces": ("lines", Form(piece=9, expression=4, units=2)),
     "lines in one piece": ("lines", Form(piece=0)),

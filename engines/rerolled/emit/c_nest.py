@@ -225,7 +225,7 @@ class _Nest:
                 yield f"const long long {stop} = {start} + ({limit} - {start}) / {height} * {height};"
             if start != stop:
                 body = list(self._block(height))
-                for lane in range(len(self.limits) - 2):
+                for lane in reversed(range(len(self.limits) - 2)):
                     body = [For(LANE_NAMES[lane], self.limits[lane], body)]
                 yield For(LANE_NAMES[len(self.limits) - 2], stop, body, height, start)
             start = stop

@@ -9,16 +9,15 @@ in the same order, so no bit changes.
 Example: loop 0 of `mlp-784x512x10-b100` reads `p[520 + j + 520*t]` for 784 terms t. In tiles of 8 lanes, its panel has
 784 rows of 8 numbers. For lanes 8 to 15, row t is a copy of p[520 + 8 + 520*t] to p[520 + 15 + 520*t].
 
-A sink reads the other factor, its inputs, from one row after the other, too. If the inputs of all rows do not fit into
-that cache, each strip fetches them from farther away again. So they are first copied in the order in which tiles read
-them: tile by tile, and row by row. Inputs that fill no tile are read where they are.
+A sink's tiles also read its inputs, one row after another. If the inputs of all rows do not fit into the second-level
+cache, each strip fetches them again from farther away. So they are first copied in the order in which tiles read them.
+Inputs left over after the last whole tile are not copied.
 
-Example: loop 12 of the same network has 784 inputs. In tiles of 6, it becomes
+Example: loop 12 of the same network has 784 inputs. In tiles of 6, 780 of them become
 
     loop 12 in tiles of 6 for up to 108 rows: for i<130 j<108 l<6: tiles[648*i + 6*j + l] = own[6*i + 2984*j + l]
     loop 12 in tiles of 6 for up to 108 rows from a panel: for i<130 j<6 l<512:
         q[520 + 3120*i + 520*j + l] += sum(t<108: tiles[648*i + j + 6*t] * own[1880 + l + 2984*t])
-    loop 12 for up to 108 rows from a panel, for the last four inputs
 
 Source: Goto and van de Geijn, "Anatomy of high-performance matrix multiplication", 2008, which calls it packing.
 """
@@ -52,11 +51,12 @@ def read_from_panels(step: Step, form: Form) -> Step:
     placed = {run: replace(run, panel=Panel(*panel[:2], area.start, size)) for run, panel in panels.items()}
     plain = [] if step.is_divided else [run for run in panels if run.sums_rows and not run.is_live]
     talls = {placed[run]: tall for run in plain if (tall := _tall(run, panels[run], form))}
+    base = step.workspace
     if talls:
-        step, area = step.with_area("tiles", max(run.rows * run.loop.counts[0] for run in talls))
+        step, _ = step.with_area("tiles", max(run.rows * run.loop.counts[0] for run in talls))
     for name, runs in step.routines.items():
         new = [placed.get(run, run) for run in runs]
-        step = step.with_routine(name, chain(*(_in_tiles(run, area.start, talls.get(run, 0)) for run in new)))
+        step = step.with_routine(name, chain(*(_in_tiles(run, base, talls.get(run, 0)) for run in new)))
     return step
 
 
@@ -79,7 +79,8 @@ def _in_tiles(run: Run, base: int, tall: int) -> tuple[Run, ...]:
     runs = Run(run.number, copies, rows=rows, tall=tall), replace(run, loop=tiled, tall=tall)
     if not left:
         return runs
-    target, x = (access._replace(base=access.base + (inputs - left) * by) for access, by in ((target, away), (x, 1)))
+    x = x._replace(base=x.base + inputs - left)
+    target = target._replace(base=target.base + (inputs - left) * away)
     return (*runs, replace(run, loop=_sink(loop, slot, (left, lanes), target, x)))
 
 
@@ -94,11 +95,11 @@ def _sink(loop: Loop, slot: int, counts: tuple[int, ...], target: Access, x: Acc
 
 
 def _tall(run: Run, panel: Panel, form: Form) -> int:
-    """How many inputs a tile has; 0 if they are read where they are."""
+    """How many inputs a tile has; 0 if the inputs are not copied."""
     segment, (inputs, lanes) = run.loop.segments[0], run.loop.counts
     x = segment.operands[1 - panel.slot]
     is_product = segment.template == PRODUCT and isinstance(x, Access) and x.lanes == (1, 0)
-    if not is_product or lanes < form.width or inputs < TALLEST or 8 * run.rows * inputs <= form.cache:
+    if not is_product or lanes < form.width or inputs < TALLEST or not form.is_beyond_cache(run.rows * inputs):
         return 0
     return form.tile(lanes // form.width)[0]
 
