@@ -109,7 +109,7 @@ class PeerTrainer(Trainer):
         return self._model.parameters()
 
     def gradients(self) -> array[float]:
-        return array("d", bytes(8 * len(self._start)) if self._gradient is None else self._gradient)
+        return array("d", bytes(8 * len(self._start)) if self._gradient is None else self._gradient.tobytes())
 
     def predict(self, row: array[float]) -> array[float]:
         return array("d", self._model.predict(row[: self._task.features.width]))

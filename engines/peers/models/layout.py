@@ -42,4 +42,4 @@ class LayeredModel(Model):
     layers: Any
 
     def parameters(self) -> array[float]:
-        return array("d", flat(self.layers))
+        return array("d", flat(self.layers).tobytes())

@@ -55,7 +55,7 @@ class ScalarModel(Model):
         return losses, gradient
 
     def parameters(self) -> array[float]:
-        return array("d", self.p)
+        return array("d", self.p.tobytes())
 
     def predict(self, features: array[float]) -> Any:
         self.features[:] = features
