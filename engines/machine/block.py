@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Union
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 STRAIGHT = 16
 """Up to this many terms of all sums are written one after the other; more are a loop of several terms at a time."""
+TERM_OF_UPDATE = 3
+"""Vector registers for a term that is updated first: its old and its new input, and a product."""
 RESERVE = 4
 """Vector registers to leave free when values that a loop does not change are read before it."""
 
@@ -83,6 +86,8 @@ class Block:
         self.evaluator = nest.writer
         self.vectors = vectors
         self.sums: list[Optional[Vec]] = [None] * len(vectors)
+        self.is_spilled = False
+        """Whether the first sum is in memory, at `Word.SUM`."""
         self.target: Optional[Source] = None
         """Where each sum is stored as soon as it is known, to free its register. None: all are stored at the end."""
 
@@ -146,11 +151,24 @@ class Block:
         if not segment.counts:
             self._term(terms, 0)
             return
-        with self.evaluator.fixed(self._values_for_all(terms), reserve=RESERVE):
+        with self._spilled(due), self.evaluator.fixed(self._values_for_all(terms), reserve=RESERVE):
             if run.live_segment == number:
                 self._over_listed(terms)
             else:
                 self._over(terms, 0)
+
+    @contextmanager
+    def _spilled(self, due: Optional[Due]) -> Iterator[None]:
+        """Keep the first sum in memory if too few registers are left. Reading the rate for each vector takes longer."""
+        first = self.sums[0]
+        if not due or not first or len(self.registers.free) >= TERM_OF_UPDATE:
+            yield
+            return
+        self.evaluator.store(word(Word.SUM), first)
+        self.registers.release(first)
+        self.is_spilled, self.sums[0] = True, None
+        yield
+        self.is_spilled, self.sums[0] = False, self.evaluator.read(Known(word(Word.SUM), first.size))
 
     def _over(self, terms: Terms, level: int) -> int:
         """Loops over terms. Returns how many terms of this level the pointers have moved on."""
@@ -267,7 +285,11 @@ class Block:
             self.evaluator.release(one, second)
             return
         value = self.evaluator.evaluate(template, leaves, width)
-        if total is not None:
+        if total is None and self.is_spilled:
+            value = self.evaluator.binary("add", value, word(Word.SUM), width)
+            self.evaluator.store(word(Word.SUM), value)
+            self.evaluator.release(value)
+        elif total is not None:
             self.code.vector(f"vadd{kind}", total, total, value)
             self.evaluator.release(value)
         else:
@@ -278,9 +300,7 @@ class Block:
         width, by = lanes.width, self._leaf(factor, factor.value(lanes, term), term, 1, {})
         self.registers.share(old)
         change = self.evaluator.binary("mul", old._replace(size=8 * width), by, width)
-        minus_rate = self.nest.minus_rate(width)
-        rate = self.evaluator.read(minus_rate) if minus_rate in self.registers.fixed else minus_rate.place
-        change = self.evaluator.binary("mul", change, rate, width)
+        change = self.evaluator.binary("mul", change, self.evaluator.read(self.nest.minus_rate(width)), width)
         place = weights.memory(lanes, term)
         new = self.evaluator.binary("add", change, place, width)
         self.evaluator.store(place, new)

@@ -151,7 +151,7 @@ class Nest:
         lanes = self.strips.block(len(self.limits), self.steps[-2] if len(self.limits) > 1 else 1)
         width = self.strips.widths[0]
         rate = self.minus_rate(width) if self.run.due else Known(word(Word.RATE), 8 * width, width > 1)
-        has_room = len(lanes) + RESERVE <= vector_registers(self.writer.form.width)
+        has_room = self.run.due or len(lanes) + RESERVE <= vector_registers(self.writer.form.width)
         values = chain([rate] if self.run.takes_rate and has_room else [], self._invariants(lanes))
         # A smaller part is tried if registers ran out, so it leaves more of them free.
         with self.writer.fixed(values, reserve=(RESERVE + 2) * self.part):
@@ -160,7 +160,7 @@ class Nest:
     @staticmethod
     def minus_rate(width: int) -> Known:
         """Minus the rate of a deferred update. Adding a product with it gives the bits of a subtraction, and the weight
-        can be an operand in memory: with AVX2, 13 sums leave no register for it."""
+        can be an operand in memory."""
         return Known(word(Word.MINUS_RATE), 8 * width)
 
     def _invariants(self, lanes: Sequence[Vector]) -> Iterator[Known]:

@@ -309,7 +309,9 @@ class _Nest:
                 weights, new = sources[due.slot], f"new{n}"
                 assert isinstance(weights, _Pointer)
                 there, by = weights.there(block), self._read(factor, block)
-                yield f"const {vector(width)} {new} = {there} - {self._rate(block)} * (old * {by});"
+                minus_rate = self._fixed(spread("-rate", block.width), block.width)
+                # Not a difference, because only a sum can have its first operand, the weight, in memory.
+                yield f"const {vector(width)} {new} = {there} + {minus_rate} * (old * {by});"
                 yield f"{there} = {new};"
                 leaves[due.slot] = new
             for text in dict.fromkeys(leaves):
