@@ -65,6 +65,11 @@ def refuse_closure(engine: str) -> NoReturn:
     )
 
 
+def no_closure(engine: str) -> Any:
+    """The property `_backward` of a class without backward functions: `_contribute`, which can't be replaced."""
+    return property(lambda v: v._contribute, lambda v, closure: refuse_closure(engine))
+
+
 class Derived:
     """Mixin: the operators that are derived from others, the traversal, and `repr`."""
 

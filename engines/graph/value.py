@@ -11,7 +11,7 @@ from typing import Optional, Union
 
 from zoomgrad.engines.api import Number
 from zoomgrad.engines.graph.ops import OPS
-from zoomgrad.engines.value_base import Derived, check_exponent, refuse_closure
+from zoomgrad.engines.value_base import Derived, check_exponent, no_closure
 
 
 def _unary(op: str) -> Callable[[Value], Value]:
@@ -82,13 +82,7 @@ class Value(Derived):
         for v in reversed(self.topo()):
             v._contribute()
 
-    @property
-    def _backward(self) -> Callable[[], None]:
-        return self._contribute
-
-    @_backward.setter
-    def _backward(self, closure: object) -> None:
-        refuse_closure("a compiled engine")
+    _backward = no_closure("a compiled engine")
 
     def _contribute(self) -> None:
         if not self._prev:

@@ -7,11 +7,10 @@ this variant uses the old data; closures would read the new data.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any, Union
 
 from zoomgrad.engines.api import Number
-from zoomgrad.engines.value_base import Derived, check_exponent, power, refuse_closure
+from zoomgrad.engines.value_base import Derived, check_exponent, no_closure, power
 
 
 class Value(Derived):
@@ -85,13 +84,7 @@ class Value(Derived):
             for receiver, partial in zip(v._receivers, v._partials):
                 receiver.grad += partial * v.grad
 
-    @property
-    def _backward(self) -> Callable[[], None]:
-        return self._contribute
-
-    @_backward.setter
-    def _backward(self, closure: object) -> None:
-        refuse_closure("local-grads")
+    _backward = no_closure("local-grads")
 
     def _contribute(self) -> None:
         # `backward` repeats this loop, because a call for each Value would take time.
