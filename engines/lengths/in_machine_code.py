@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache
 from operator import index
-from typing import Any, Optional
+from typing import Any
 
 from zoomgrad.engines.api import Unavailable
 from zoomgrad.engines.graph.optimisers import Optimiser
@@ -72,7 +72,10 @@ def write_take(optimiser: Optimiser, width: int, count: int, is_single: bool, is
     Raises OutOfRegisters.
     """
     code, loss, after = Assembler(), Vec(0, 8), "after"
-    one = Lanes(optimiser, 1, is_single=is_single, is_fast=is_fast)
+    one = update = Lanes(optimiser, 1, is_single=is_single, is_fast=is_fast)
+    if is_fast or are_those_of_libm():
+        with suppress(NoLanes):  # then all parameters are updated one by one
+            update = Lanes(optimiser, width, is_single=is_single, is_fast=is_fast)
     with function(code, "take", room=8):
         code.integer("mov", T, RDI)
         code.integer("mov", W, RSI)
@@ -100,20 +103,11 @@ def write_take(optimiser: Optimiser, width: int, count: int, is_single: bool, is
             code.integer("mov", word(Word.TAKEN), RAX)
             code.jump(after, "l", RAX, word(Word.BATCH))
             code.integer("mov", word(Word.TAKEN), 0)
-            update = _in_vectors(optimiser, width, is_single, is_fast) or one
             UpdateWriter(code, width, one).write(update, count)
             code.label(after)
             go_on(code, word(Word.ROW), word(Word.ROWS))
     code.finish()
     return code
-
-
-def _in_vectors(optimiser: Optimiser, width: int, is_single: bool, is_fast: bool) -> Optional[Lanes]:
-    """The update of whole vectors; None where libm or the update has no lanes."""
-    if is_fast or are_those_of_libm():
-        with suppress(NoLanes):
-            return Lanes(optimiser, width, is_single=is_single, is_fast=is_fast)
-    return None
 
 
 def _of_member(which: int) -> Mem:

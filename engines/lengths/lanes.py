@@ -109,13 +109,10 @@ class Lanes:
     def factors(self) -> list[Expr]:
         """The numbers after RATE, BATCH and UPDATE, each over the slots before it. For a width of 1."""
         values = [self._pair(expr)[0] for expr in self._optimiser.factors.values()]
-        return values + [self._inverse_of(self._slots[name]) for name in self._optimiser.factors]
-
-    def _inverse_of(self, factor: Leaf) -> Expr:
-        """1 / factor, or NaN if the factor is not a share."""
-        if self._is_fast:
-            return 1.0 / factor
-        return where(factor > 2.0**-100, where(factor > 1.0, math.nan, 1.0 / factor), math.nan)
+        for factor in map(self._slots.__getitem__, self._optimiser.factors):
+            inverse = where(factor > 2.0**-100, where(factor > 1.0, math.nan, 1.0 / factor), math.nan)
+            values.append(1.0 / factor if self._is_fast else inverse)  # NaN if the factor is not a share
+        return values
 
     def _add(self, expr: Expr) -> Leaf:
         """A new slot for a value."""
