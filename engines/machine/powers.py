@@ -13,7 +13,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING
 
-from zoomgrad.engines.machine.encode import Mem, Vec
+from zoomgrad.engines.machine.encode import Vec
 
 if TYPE_CHECKING:
     from zoomgrad.engines.machine.expression import Evaluator
@@ -32,12 +32,12 @@ def write_power(evaluator: Evaluator, x: Vec, exponent: float, to: Vec, otherwis
     high = registers.vector(1)
     evaluator.load(to, tail)
     evaluator.load(high, tail)
-    code.vector("vfnmadd231sd", to, head, _number(evaluator, MARGIN))
-    code.vector("vfmadd231sd", high, head, _number(evaluator, MARGIN))
+    code.vector("vfnmadd231sd", to, head, evaluator.constant(MARGIN, 1))
+    code.vector("vfmadd231sd", high, head, evaluator.constant(MARGIN, 1))
     code.vector("vaddsd", to, head, to)
     code.vector("vaddsd", high, head, high)
     for limit, beyond in ((LEAST, "b"), (MOST, "a")):
-        code.vector("vucomisd", to, None, _number(evaluator, limit))
+        code.vector("vucomisd", to, None, evaluator.constant(limit, 1))
         code.jump(slow, beyond)
     code.vector("vucomisd", to, None, high)
     code.jump(end, "e")
@@ -51,7 +51,7 @@ def _pair(evaluator: Evaluator, x: Vec, exponent: float) -> tuple[Vec, Vec]:
     """The head and the tail."""
     if exponent == 2.0:
         return _square(evaluator, x)
-    code, one = evaluator.code, _number(evaluator, 1.0)
+    code, one = evaluator.code, evaluator.constant(1.0, 1)
     head, tail = (evaluator.registers.vector(1) for _ in range(2))
     evaluator.load(tail, one)
     code.vector("vdivsd", head, tail, x)
@@ -73,10 +73,6 @@ def _square(evaluator: Evaluator, x: Vec) -> tuple[Vec, Vec]:
     evaluator.code.vector("vsubsd", tail, tail, head)
     evaluator.code.vector("vfmadd231sd", tail, x, x)
     return head, tail
-
-
-def _number(evaluator: Evaluator, number: float) -> Mem:
-    return evaluator.constant(number, 1)
 
 
 @cache
