@@ -91,8 +91,6 @@ class Row(NamedTuple):
     """An operand in memory has the register's size divided by this."""
     evex: bool = False
     """Whether it has only one encoding."""
-    clears: bool = True
-    """Whether it clears the lanes that its mask does not select."""
 
 
 _OPCODES = {"sqrt": 0x51, "add": 0x58, "mul": 0x59, "sub": 0x5C, "min": 0x5D, "div": 0x5E, "max": 0x5F, "cmp": 0xC2}
@@ -108,7 +106,7 @@ TABLE: dict[str, Row] = {
     "vbroadcastsd": Row(0x66, 2, 0x19, narrow=0),
     "vmovddup": Row(0xF2, 1, 0x12, narrow=0),
     "vblendvpd": Row(0x66, 3, 0x4B),
-    "vblendmpd": Row(0x66, 2, 0x65, clears=False),
+    "vblendmpd": Row(0x66, 2, 0x65),
     "vandpd": Row(0x66, 1, 0x54),
     "vorpd": Row(0x66, 1, 0x56),
     "vxorpd": Row(0x66, 1, 0x57),
@@ -190,7 +188,7 @@ class Line(NamedTuple):
         if name in TABLE:
             *_, only = self.operands
             if only:
-                shown, mask = shown[:-1], f" {{{only}}}{' {z}' * TABLE[name].clears}"
+                shown, mask = shown[:-1], f" {{{only}}}"
         if name.endswith("_store"):
             name, shown = name.replace("_store", ""), shown[::-1]
         return f"{name} {', '.join(map(str, shown))}{mask}".strip()
@@ -304,7 +302,7 @@ class Assembler:
         immediate: Optional[int] = None,
         mask: Optional[Mask] = None,
     ) -> None:
-        """Append a vector instruction. first: the operand in `vvvv`. mask: selects lanes; None: all."""
+        """Append a vector instruction. first: the operand in `vvvv`. mask: selects lanes of vblendmpd."""
         base, disp, index, scale, label = second if isinstance(second, Mem) else (second, 0, None, 0, "")
         forms = _vector(name, to, first, base, index, scale, mask)
         tail = b"" if immediate is None else bytes((immediate,))
@@ -424,9 +422,7 @@ def _vector(
     high = (r ^ 1) << 7 | (x ^ 1) << 6 | (b ^ 1) << 5 | row.map
     low = (~vvvv & 15) << 3 | _PREFIXES[row.prefix]
     if row.evex or size == 64 or max(field, vvvv, last) > 15 or isinstance(to, Mask) or mask:
-        lanes = (
-            bool(mask and row.clears) << 7 | _LENGTHS[size] << 5 | (vvvv >> 4 ^ 1) << 3 | (mask.number if mask else 0)
-        )
+        lanes = _LENGTHS[size] << 5 | (vvvv >> 4 ^ 1) << 3 | (mask.number if mask else 0)
         start = bytes((0x62, high | (field >> 4 ^ 1) << 4, row.wide << 7 | low | 4, lanes, row.opcode))
         # A distance counts in units of the operand's size.
         shift = 3 if row.scalar or not row.narrow else (size // row.narrow).bit_length() - 1
