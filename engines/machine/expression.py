@@ -143,7 +143,13 @@ class Evaluator:
                 self.release(*unused)
                 return self.binary(names[condition.primitive == "less"], a, b, width)
         taken, rest = (self.in_register(self.evaluate(part, leaves, width), width) for part in (then, otherwise))
-        mask = self._compared(condition, leaves, width)
+        left, right = (self.evaluate(part, leaves, width) for part in (one, other))
+        left = self.in_register(left, width)
+        self.release(left, right)
+        # The answers: a bit for each lane, or a register with all bits of each lane set or clear.
+        mask: Union[Mask, Vec] = MASK if self.registers.has_masks else self.registers.vector(width)
+        name = "vcmppd" if width > 1 else "vcmpsd"
+        self.code.vector(name, mask, left, right, immediate=PREDICATES[condition.primitive])
         self.release(taken, rest)
         to = self.registers.vector(width)
         self.blend(_whole(to), _whole(rest), _whole(taken), mask)
@@ -157,17 +163,6 @@ class Evaluator:
             self.code.vector("vblendmpd", to, first, second, mask=mask)
         else:
             self.code.vector("vblendvpd", to, first, second, immediate=mask.number << 4)
-
-    def _compared(self, expr: Expr, leaves: Sequence[Operand], width: int) -> Union[Mask, Vec]:
-        """Compare: a mask, or a register with all bits of each lane set or clear."""
-        assert isinstance(expr, Apply)
-        first, second = (self.evaluate(operand, leaves, width) for operand in expr.operands)
-        one = self.in_register(first, width)
-        self.release(one, second)
-        to: Union[Mask, Vec] = MASK if self.registers.has_masks else self.registers.vector(width)
-        name = "vcmppd" if width > 1 else "vcmpsd"
-        self.code.vector(name, to, one, second, immediate=PREDICATES[expr.primitive])
-        return to
 
     # --- calls -------------------------------------------------------------------------------------------------------
 
