@@ -82,7 +82,8 @@ class Writer(Evaluator):
         self.form = form
 
     def write(self, run: Run) -> None:
-        """Write the instructions of a run."""
+        """Write the instructions of a run, after its text."""
+        self.code.comment(lambda: f"{run}: {self.step.line(run)}")
         if not run.rounds:
             self._loop(run, run.loop if run.loop.counts else with_a_lane(run.loop))
             return

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from typing import NamedTuple
 
 from zoomgrad.engines.machine.buffers.copies import write_copy
@@ -13,7 +12,6 @@ from zoomgrad.engines.machine.encode import Assembler
 from zoomgrad.engines.machine.nest import Writer
 from zoomgrad.engines.machine.section import Section
 from zoomgrad.engines.rerolled.form import Form
-from zoomgrad.engines.rerolled.step.language import Run
 from zoomgrad.engines.rerolled.step.step import Step
 
 
@@ -35,7 +33,6 @@ def assemble(step: Step, form: Form) -> Code:
     for name, runs in step.routines.items():
         code.label(name)
         for run in runs:
-            code.comment(partial(_text, step, run))
             writer.write(run)
         code.plain("ret")
     write_rows(writer)
@@ -48,7 +45,3 @@ def assemble(step: Step, form: Form) -> Code:
     write_functions(writer, step)
     code.finish()
     return Code(step, code)
-
-
-def _text(step: Step, run: Run) -> str:
-    return f"{run}: {step.line(run)}"
