@@ -10,10 +10,10 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import ClassVar, Union
 
-from zoomgrad.engines.machine.buffers.copies import call_copy, copy_doubles, rectangles
+from zoomgrad.engines.machine.buffers.copies import COPY, copy_doubles, rectangles
 from zoomgrad.engines.machine.buffers.functions import DESCEND, go_on
 from zoomgrad.engines.machine.buffers.rows import READ_ROW
-from zoomgrad.engines.machine.encode import R8, R9, RAX, RCX, RDI, RSI, Mem, Reg, Vec
+from zoomgrad.engines.machine.encode import R8, R9, R14, RAX, RBP, RCX, RDI, RSI, Mem, Reg, Vec
 from zoomgrad.engines.machine.lists import Lists, over_rows
 from zoomgrad.engines.machine.target import BASE, W, Word, word
 from zoomgrad.engines.rerolled.recover.loops import Access, Copy
@@ -55,8 +55,7 @@ class Section(Lists):
         code.integer("mov", RCX, statement.rows)
         for total, done in ((Word.STEPS, Word.STEP), (Word.BATCH, Word.TAKEN)):
             code.integer("mov", RAX, word(total))
-            code.integer("mov", RSI, word(done))
-            code.integer("sub", RAX, RSI)
+            code.integer("sub", RAX, word(done))
             with code.unless("ge", RAX, RCX):
                 code.integer("mov", RCX, RAX)
         code.integer("mov", word(Word.COUNT), RCX)
@@ -64,15 +63,11 @@ class Section(Lists):
             self._address(RDI, statement.to)
             code.integer("mov", RAX, word(Word.ROW))
             code.integer("add", RAX, word(Word.CURRENT))
-            self._wrap(RAX)
+            code.integer("mov", RCX, word(Word.ROWS))
+            with code.repeated() as end:  # rows wrap around, and a stretch may have fewer than are taken together
+                code.jump(end, "l", RAX, RCX)
+                code.integer("sub", RAX, RCX)
             code.call(READ_ROW)
-
-    def _wrap(self, row: Reg) -> None:
-        """Rows wrap around; a stretch may have fewer rows than are taken together."""
-        self.code.integer("mov", RCX, word(Word.ROWS))
-        with self.code.repeated() as end:
-            self.code.jump(end, "l", row, RCX)
-            self.code.integer("sub", row, RCX)
 
     def _each_row(self, statement: steps.EachRow) -> None:
         code, own = self.code, self.step.own
@@ -130,7 +125,9 @@ class Section(Lists):
             for rectangle in rectangles(counts, *((index, place) if takes else (place, index)))
         ]
         if copied:
-            call_copy(code, copied)
+            code.integer("lea", RBP, code.constant(b"".join(copied)))
+            code.integer("mov", R14, len(copied))
+            code.call(COPY)
 
     def _copies(self, what: str) -> Sequence[Copy]:
         """The places of a buffer's numbers, or of the numbers that loops read, in the workspace."""

@@ -42,13 +42,6 @@ def rectangles(counts: Sequence[int], source: Access, to: Access) -> Iterator[by
             yield RECTANGLE.pack(source_at, to_at, *sizes, *(8 * distance for distance in distances))
 
 
-def call_copy(code: Assembler, copied: Sequence[bytes]) -> None:
-    """Copy rectangles from R8 to R9."""
-    code.integer("lea", RBP, code.constant(b"".join(copied)))
-    code.integer("mov", R14, len(copied))
-    code.call(COPY)
-
-
 def write_copy(evaluator: Evaluator) -> None:
     """Write the routine that copies rectangles."""
     code = evaluator.code
