@@ -58,16 +58,22 @@ class Lists:
         width = self.width
         wide = self.count // width if self.count >= 4 * width else 0  # a store writes entries beyond the last one
         code.integer("mov", RCX, 0)
-        self._in_vectors(wide, width)
-        self._one_by_one(wide * width)
+        self._in_vectors(wide)
+        if wide * width < self.count:
+            with code.counted_up(RDX, self.count, start=wide * width):
+                code.integer("mov dword", Mem(RDI, 8, RCX, 4), RDX)
+                code.integer("mov", RAX, Mem(RSI, 0, RDX, 8))
+                code.integer("shl", RAX, 1)  # without the sign
+                with code.unless("e", RAX, 0):
+                    code.integer("add", RCX, 1)
         code.integer("mov", Mem(RDI), RCX)
         code.plain("ret")
 
-    def _in_vectors(self, rounds: int, width: int) -> None:
+    def _in_vectors(self, rounds: int) -> None:
         """RCX counts entries, RDX goes through the inputs."""
         if not rounds:
             return
-        code, size = self.code, 4 * width
+        code, width, size = self.code, self.width, 4 * self.width
         zero, numbers, packed = Vec(0, 8 * width), Vec(1, size), Vec(2, size)
         marks = MASK if self.evaluator.registers.has_masks else Vec(3, 8 * width)
         self.evaluator.clear(zero)
@@ -84,17 +90,6 @@ class Lists:
             code.integer("popcnt", RAX, RAX)
             code.integer("add", RCX, RAX)
             code.vector("vpaddd", numbers, numbers, code.constant(struct.pack("<i", width) * width))
-
-    def _one_by_one(self, start: int) -> None:
-        if start >= self.count:
-            return
-        code = self.code
-        with code.counted_up(RDX, self.count, start=start):
-            code.integer("mov dword", Mem(RDI, 8, RCX, 4), RDX)
-            code.integer("mov", RAX, Mem(RSI, 0, RDX, 8))
-            code.integer("shl", RAX, 1)  # without the sign
-            with code.unless("e", RAX, 0):
-                code.integer("add", RCX, 1)
 
     # --- bounds ------------------------------------------------------------------------------------------------------
 
