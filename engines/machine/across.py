@@ -30,8 +30,6 @@ Stage = list[tuple[str, Optional[int]]]
 """For the bits 0 and 1, the instruction that takes a bit's numbers of two rows, and its constant."""
 PAIRS: Stage = [("vunpcklpd", None), ("vunpckhpd", None)]
 QUARTERS: Stage = [(SHUFFLE, 0x88), (SHUFFLE, 0xDD)]
-STRAIGHT_WINDOWS = 1
-"""Up to this many windows of terms are written one after the other."""
 
 
 def widths_across(run: Run, loop: Loop, widest: int) -> list[int]:
@@ -90,14 +88,13 @@ class Across(Block):
         if level < len(counts) - 1:
             return super()._over(terms, level)
         windows, rest = divmod(counts[-1], width)
-        moved = 0 if windows <= STRAIGHT_WINDOWS else windows * width
+        moved = windows * width if windows > 1 else 0
         if moved:
             with self.nest.counted_down(windows):
                 self._window(terms, 0, range(width))
                 self._advance(terms, level, 0, width)
-        else:
-            for window in range(windows):
-                self._window(terms, window * width, range(width))
+        elif windows:
+            self._window(terms, 0, range(width))
         if rest:
             self._window(terms, counts[-1] - width - moved, range(width - rest, width))
         return moved
