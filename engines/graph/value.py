@@ -87,11 +87,7 @@ class Value(Derived):
     def _contribute(self) -> None:
         if not self._prev:
             return
-        op, a = OPS[self._name], self._prev[0]
-        if op.arity == 1:
-            a.grad += op.contribute(a.data, None, self._constant, self.data, self.grad)
-        else:
-            b = self._prev[1]
-            to_a, to_b = op.contribute(a.data, b.data, self._constant, self.data, self.grad)
-            a.grad += to_a
-            b.grad += to_b
+        op, a, b = OPS[self._name], self._prev[0], self._prev[-1]
+        terms = op.contribute(a.data, b.data, self._constant, self.data, self.grad)
+        for operand, term in zip(self._prev, terms if op.arity > 1 else (terms,)):
+            operand.grad += term
