@@ -44,8 +44,7 @@ def finite(number: Any, name: str) -> float:
 def finite_rate(rate: Any, update: int) -> float:
     """Return the learning rate of that update as a float. Raises TypeError and ValueError as `finite` does."""
     if type(rate) is float and math.isfinite(rate):  # the common case does not format a name
-        checked: float = rate
-        return checked
+        return rate
     return finite(rate, f"the rate of update {update:,}")
 
 
