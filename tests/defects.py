@@ -420,8 +420,8 @@ DEFECTS = (
     Defect(
         "step: the nonzero inputs of a row are not listed",
         "engines/rerolled/rearrange/zeros.py",
-        "steps.If(Fact.UNBOUNDED, (steps.MeasureWeights(),)), steps.ListInputs())",
-        "steps.If(Fact.UNBOUNDED, (steps.MeasureWeights(),)))",
+        "steps.If(Fact.UNBOUNDED, (steps.MEASURE_WEIGHTS,)), steps.LIST_INPUTS)",
+        "steps.If(Fact.UNBOUNDED, (steps.MEASURE_WEIGHTS,)))",
         "engines/rerolled/test_stages.py::test_text",
     ),
     Defect(

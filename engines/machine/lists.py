@@ -98,13 +98,13 @@ class Lists:
         self.evaluator.load(Vec(1, 8), self.evaluator.constant(LIMIT, 1))
         self.code.vector("vucomisd", Vec(1, 8), None, bound)
 
-    def _measure_weights(self, _: steps.MeasureWeights) -> None:
+    def _measure_weights(self, _: steps.Action) -> None:
         """`bound = 1 + the sum of the weights' squares`, because |x| <= 1 + x * x."""
         assert self.step.skips is not None
         self._one_and_squares(self.step.skips.weights)
         self.evaluator.store(word(Word.BOUND), Vec(0, 8))
 
-    def _check_factors(self, _: steps.CheckFactors) -> None:
+    def _check_factors(self, _: steps.Action) -> None:
         """List every input unless all products with factors are bounded; raise the bound on weights by their bound."""
         assert self.step.skips is not None
         code = self.code
@@ -162,12 +162,12 @@ class Lists:
 
     # --- lists --------------------------------------------------------------------------------------------------------
 
-    def _list_inputs(self, statement: steps.ListInputs) -> None:
+    def _list_inputs(self, action: steps.Action) -> None:
         self.code.integer("lea", RSI, Mem(W, 8 * self.first))
         point_to_list(self.code, self.step, RDI, "live")
-        self.code.call(LIST_EVERY if statement.every else LIST_INPUTS)
+        self.code.call(LIST_EVERY if action == steps.LIST_EVERY_INPUT else LIST_INPUTS)
 
-    def _list_rows(self, _: steps.ListRows) -> None:
+    def _list_rows(self, _: steps.Action) -> None:
         """List the inputs of each row taken together."""
         code, own = self.code, self.step.own
         assert own
@@ -189,7 +189,7 @@ class Lists:
         code.integer("sub", RCX, 1)
         code.jump(again, "g")
 
-    def _turn(self, _: steps.TurnLists) -> None:
+    def _turn(self, _: steps.Action) -> None:
         """List, for each input, the rows that list it. Rows keep their order, which is the order of terms."""
         code = self.code
         point_to_list(code, self.step, RSI, "turned")
@@ -211,12 +211,13 @@ class Lists:
                 code.integer("add", R9, 4)
             code.integer("add", RDI, _list_bytes(self.step, "lists"))
 
-    WRITERS: ClassVar[dict[type[steps.Statement], Callable[..., None]]] = {
-        steps.MeasureWeights: _measure_weights,
-        steps.ListInputs: _list_inputs,
-        steps.ListRows: _list_rows,
-        steps.TurnLists: _turn,
-        steps.CheckFactors: _check_factors,
+    WRITERS: ClassVar[dict[Union[steps.Action, type[steps.Statement]], Callable[..., None]]] = {
+        steps.MEASURE_WEIGHTS: _measure_weights,
+        steps.LIST_EVERY_INPUT: _list_inputs,
+        steps.LIST_INPUTS: _list_inputs,
+        steps.LIST_ROWS: _list_rows,
+        steps.TURN_LISTS: _turn,
+        steps.CHECK_FACTORS: _check_factors,
     }
 
 

@@ -40,11 +40,11 @@ class Section(Lists):
 
     def _program(self, program: Program) -> None:
         for statement in program:
-            self.WRITERS[type(statement)](self, statement)
+            self.WRITERS[statement if isinstance(statement, steps.Action) else type(statement)](self, statement)
 
     # --- rows --------------------------------------------------------------------------------------------------------
 
-    def _take_row(self, _: steps.TakeRow) -> None:
+    def _take_row(self, _: steps.Action) -> None:
         self.code.integer("lea", RDI, Mem(W, 8 * self.step.area("x").start))
         self.code.integer("mov", RAX, word(Word.ROW))
         self.code.call(READ_ROW)
@@ -151,7 +151,7 @@ class Section(Lists):
 
     # --- updates -----------------------------------------------------------------------------------------------------
 
-    def _next_rate(self, _: steps.NextRate) -> None:
+    def _next_rate(self, _: steps.Action) -> None:
         self.code.integer("mov", RAX, word(Word.RATES))
         self.code.integer("mov", RCX, Mem(RAX))
         self.code.integer("mov", word(Word.RATE), RCX)
@@ -181,8 +181,8 @@ class Section(Lists):
                 code.call(DESCEND)
         code.integer("mov", word(Word.ZERO), 1)
 
-    def _set(self, statement: steps.SetDue) -> None:
-        self.code.integer("mov", word(Word.DUE), int(statement.value))
+    def _set_due(self, action: steps.Action) -> None:
+        self.code.integer("mov", word(Word.DUE), int(action == steps.SET_DUE))
 
     # --- control -----------------------------------------------------------------------------------------------------
 
@@ -219,18 +219,19 @@ class Section(Lists):
             self.compare(word(Word.BOUND))
             code.jump(label, "a")
 
-    WRITERS: ClassVar[dict[type[steps.Statement], Callable[..., None]]] = {
+    WRITERS: ClassVar[dict[Union[steps.Action, type[steps.Statement]], Callable[..., None]]] = {
         **Lists.WRITERS,
-        steps.TakeRow: _take_row,
+        steps.TAKE_ROW: _take_row,
         steps.TakeRows: _take_rows,
         steps.Take: _move,
         steps.Give: _move,
         steps.Perform: _perform,
         steps.Guard: _guard,
-        steps.NextRate: _next_rate,
+        steps.NEXT_RATE: _next_rate,
         steps.Update: _update,
         steps.Copy: _copy,
-        steps.SetDue: _set,
+        steps.SET_DUE: _set_due,
+        steps.CLEAR_DUE: _set_due,
         steps.If: _if,
         steps.EachRow: _each_row,
     }

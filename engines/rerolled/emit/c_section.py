@@ -30,13 +30,19 @@ _UPDATED = "t->state.gradients_are_zero = 1;"
 _BUFFER_OF = {"inputs": "x", "outputs": "y", "parameters": "p", "gradients": "q"}
 
 
-_PLAIN: dict[type[steps.Statement], str] = {
-    steps.TakeRow: "take_row(t, w + X, 0);",
-    steps.NextRate: "t->state.rate = *t->rates++;",
-    steps.MeasureWeights: "t->state.bound = bound_of_weights(w + WEIGHT, WEIGHT_COUNT);",
-    steps.TurnLists: f"turn_lists(lists, turned, {COUNT});",
+_ACTIONS = {
+    steps.TAKE_ROW: "take_row(t, w + X, 0);",
+    steps.NEXT_RATE: "t->state.rate = *t->rates++;",
+    steps.SET_DUE: "t->state.due = 1;",
+    steps.CLEAR_DUE: "t->state.due = 0;",
+    steps.MEASURE_WEIGHTS: "t->state.bound = bound_of_weights(w + WEIGHT, WEIGHT_COUNT);",
+    steps.LIST_EVERY_INPUT: "list_every_input(live);",
+    steps.LIST_INPUTS: "list_inputs(t, w + X, 0, live);",
+    steps.LIST_ROWS: f"list_rows(t, w + OWN, {{per_row}}, lists, {COUNT});",
+    steps.TURN_LISTS: f"turn_lists(lists, turned, {COUNT});",
+    steps.CHECK_FACTORS: "check_factors(t, {base} + X, {base} + FACTOR, {lists}, {ends});",
 }
-"""Statements without fields, as C. `Section` writes the others."""
+"""Actions as C."""
 _FACTS = {
     Fact.DUE: "t->state.due",
     Fact.ALONE: "{rows} == t->stretch->batch && t->state.gradients_are_zero",
@@ -108,9 +114,13 @@ class Section:
     def _program(self, program: Program) -> list[Statement]:
         written: list[Statement] = []
         for statement in program:
-            plain = _PLAIN.get(type(statement))
-            written += [plain] if plain else self._WRITERS[type(statement)](self, statement)
+            written += self._WRITERS[type(statement)](self, statement)
         return written
+
+    def _act(self, action: steps.Action) -> list[Statement]:
+        own, ends = self.step.own, f"t->taken + {self.rows} == t->stretch->batch"
+        lists, per_row = ("lists + row", own.per_row) if own else ("live", 0)
+        return [_ACTIONS[action].format(base=self.base, lists=lists, per_row=per_row, ends=ends)]
 
     def _move(self, statement: Union[steps.Take, steps.Give]) -> list[Statement]:
         if statement == steps.Take("numbers"):  # not a statement for each: gcc takes 4 ms for one
@@ -131,10 +141,6 @@ class Section:
         taken = f"long long {COUNT} = rows_to_take(t, {statement.rows});"
         return [taken, self._over_rows([f"take_row(t, {self._place(statement.to)}, row);"])]
 
-    def _list_rows(self, _: steps.ListRows) -> list[Statement]:
-        assert self.step.own
-        return [f"list_rows(t, w + OWN, {self.step.own.per_row}, lists, {COUNT});"]
-
     def _perform(self, statement: steps.Perform) -> list[Statement]:
         runs = self.step.routines[statement.routine]
         return [call(identifier(statement.routine), arguments(self.step, runs, "t->state.rate"))]
@@ -154,16 +160,6 @@ class Section:
     def _copy(self, statement: steps.Copy) -> list[Statement]:
         to, source = self._place(statement.to), self._place(statement.source)
         return [f"memcpy({to}, {source}, {statement.size} * sizeof(number));"]
-
-    def _set(self, statement: steps.SetDue) -> list[Statement]:
-        return [f"t->state.due = {int(statement.value)};"]
-
-    def _list_inputs(self, statement: steps.ListInputs) -> list[Statement]:
-        return ["list_every_input(live);" if statement.every else "list_inputs(t, w + X, 0, live);"]
-
-    def _check_factors(self, _: steps.CheckFactors) -> list[Statement]:
-        lists, ends = "lists + row" if self.step.own else "live", f"t->taken + {self.rows} == t->stretch->batch"
-        return [f"check_factors(t, {self.base} + X, {self.base} + FACTOR, {lists}, {ends});"]
 
     def _if(self, statement: steps.If) -> list[Statement]:
         then, otherwise = (self._program(branch) for branch in (statement.then, statement.otherwise))
@@ -216,6 +212,7 @@ class Section:
         return f"w + {spelled(self.step, place)}"
 
     _WRITERS: ClassVar[dict[type[steps.Statement], Callable[..., list[Statement]]]] = {
+        steps.Action: _act,
         steps.Take: _move,
         steps.Give: _move,
         steps.TakeRows: _take_rows,
@@ -223,10 +220,6 @@ class Section:
         steps.Guard: _guard,
         steps.Update: _update,
         steps.Copy: _copy,
-        steps.SetDue: _set,
-        steps.ListInputs: _list_inputs,
-        steps.ListRows: _list_rows,
-        steps.CheckFactors: _check_factors,
         steps.If: _if,
         steps.EachRow: _each_row,
         steps.Divided: _divided,

@@ -49,9 +49,9 @@ def defer_updates(step: Step, form: Form) -> Step:
 
     def change(statement: Statement) -> Program:
         if statement == steps.Perform("values"):
-            return (steps.If(Fact.DUE, (steps.Perform(VALUES), steps.SetDue(False)), (statement,)),)
+            return (steps.If(Fact.DUE, (steps.Perform(VALUES), steps.CLEAR_DUE), (statement,)),)
         if statement == steps.Perform(in_place.SINKS):
-            return (statement, copied, steps.SetDue(True))
+            return (statement, copied, steps.SET_DUE)
         return (statement,)
 
     return step.with_programs(

@@ -7,7 +7,7 @@ the same because q was 0.0; only the sign of a zero may differ. See the package 
 from __future__ import annotations
 
 from zoomgrad.engines.rerolled.form import Form
-from zoomgrad.engines.rerolled.step.language import Fact, If, NextRate, Perform
+from zoomgrad.engines.rerolled.step.language import NEXT_RATE, Fact, If, Perform
 from zoomgrad.engines.rerolled.step.spans import allows_updates_in_place
 from zoomgrad.engines.rerolled.step.step import Step
 
@@ -20,6 +20,6 @@ def update_in_place(step: Step, form: Form) -> Step:
         return step
     turn = step.programs["turn"]
     at = turn.index(Perform("sinks"))
-    learn = If(Fact.ALONE, (NextRate(), Perform(SINKS)), turn[at:])
+    learn = If(Fact.ALONE, (NEXT_RATE, Perform(SINKS)), turn[at:])
     step = step.with_routine(SINKS, (run.updating(step.loops.gradient_offset) for run in step.routines["sinks"]))
     return step.with_programs(turn=(*turn[:at], learn))

@@ -66,7 +66,7 @@ def take_rows_together(step: Step, form: Form) -> Step:
         sinks = tuple(steps.Divided("lanes", (sink,)) for sink in sinks)
         update = rewrite(update, lambda s: (steps.Divided("lanes", (s,)) if isinstance(s, steps.Update) else s,))
     # The caller sees the inputs and outputs of the last row, or of the one that failed. Rows before that still count.
-    gives = [s for s in turn[turn.index(steps.TakeRow()) :] if s == steps.Give("outputs")]
+    gives = [s for s in turn[turn.index(steps.TAKE_ROW) :] if s == steps.Give("outputs")]
     areas = (area for area in map(step.area, "xv") if area.size)
     shown = tuple(steps.Copy(Place(area.start), of_first_row(step, area.start), area.size) for area in areas)
     rest = (*gradients, *ends, *sinks)
@@ -120,7 +120,7 @@ def _add_up(step: Step, count: int) -> tuple[Step, Program, Program]:
             sinks += performed
         else:
             narrow.append(run)
-    end: list[Statement] = [steps.CheckFactors()] if step.skips else []
+    end: list[Statement] = [steps.CHECK_FACTORS] if step.skips else []
     if narrow:
         step = step.with_routine("sinks of a row", narrow)
         end.append(steps.Perform("sinks of a row"))
@@ -139,11 +139,11 @@ def _for_all_rows(step: Step, run: Run) -> tuple[Step, Program]:
     if run.sums_rows:
         step, _ = step.with_area("turned", listed * list_size(run.rows, 1))
         step = step.with_routine(f"live {name}", [replace(run, live_segment=0)])
-        return step, (steps.If(Fact.EVERY_INPUT, every, (steps.TurnLists(), *live)),)
+        return step, (steps.If(Fact.EVERY_INPUT, every, (steps.TURN_LISTS, *live)),)
     step, _ = step.with_area("lists", run.rows * list_size(listed, 4))
     step = step.with_routine(f"live {name}", [replace(run, live_segment=pair.segment)])
-    measure = steps.If(Fact.UNBOUNDED, (steps.MeasureWeights(),))
-    return step, (measure, steps.ListRows(), steps.If(Fact.EVERY_INPUT, every, live))
+    measure = steps.If(Fact.UNBOUNDED, (steps.MEASURE_WEIGHTS,))
+    return step, (measure, steps.LIST_ROWS, steps.If(Fact.EVERY_INPUT, every, live))
 
 
 def _has_many_terms(step: Step, loop: Loop) -> bool:

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from zoomgrad.engines.rerolled.form import Form
 from zoomgrad.engines.rerolled.recover.loops import Loop, Loops, Phase
-from zoomgrad.engines.rerolled.step.language import Fact, If, NextRate, Perform, Update
+from zoomgrad.engines.rerolled.step.language import NEXT_RATE, Fact, If, Perform, Update
 from zoomgrad.engines.rerolled.step.spans import allows_updates_in_place
 from zoomgrad.engines.rerolled.step.step import Step
 
@@ -42,7 +42,7 @@ def update_with_whole_batches(step: Step, form: Form) -> Step:
         return step
     own = f"{sinks.routine} in place"
     step = step.with_routine(own, [sink.updating(step.loops.gradient_offset)])
-    whole = If(ends.condition, (NextRate(), Perform(own), Update(sink.number)))
+    whole = If(ends.condition, (NEXT_RATE, Perform(own), Update(sink.number)))
     choice = If(Fact.ALONE, (whole,), (sinks, ends))
     return step.with_programs(together=(*before, choice))
 

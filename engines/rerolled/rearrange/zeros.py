@@ -42,17 +42,17 @@ def skip_zeros(step: Step, form: Form) -> Step:
         step = step.with_routine(name, (_over_live(run, pair) for run in runs))
 
     def change(statement: Statement) -> tuple[Statement, ...]:
-        if isinstance(statement, steps.TakeRow):
-            return (statement, steps.If(Fact.UNBOUNDED, (steps.MeasureWeights(),)), steps.ListInputs())
+        if statement == steps.TAKE_ROW:
+            return (statement, steps.If(Fact.UNBOUNDED, (steps.MEASURE_WEIGHTS,)), steps.LIST_INPUTS)
         if statement == steps.Perform("gradients"):
-            return (statement, steps.CheckFactors())
-        return (statement, steps.MeasureWeights()) if isinstance(statement, steps.Update) else (statement,)
+            return (statement, steps.CHECK_FACTORS)
+        return (statement, steps.MEASURE_WEIGHTS) if isinstance(statement, steps.Update) else (statement,)
 
     programs = step.programs
     return replace(step, skips=pair).with_programs(
-        forward=(steps.ListInputs(every=True), *programs["forward"]),
-        backward=(steps.ListInputs(every=True), *programs["backward"]),
-        enter=(*programs["enter"], steps.MeasureWeights(), steps.ListInputs(every=True)),
+        forward=(steps.LIST_EVERY_INPUT, *programs["forward"]),
+        backward=(steps.LIST_EVERY_INPUT, *programs["backward"]),
+        enter=(*programs["enter"], steps.MEASURE_WEIGHTS, steps.LIST_EVERY_INPUT),
         turn=rewrite(programs["turn"], change),
         evaluate=rewrite(programs["evaluate"], change),
     )

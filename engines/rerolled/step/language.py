@@ -3,7 +3,7 @@
 program   = statement*
 statement = one of the classes below: its fields, its text, and the programs inside it
 
-The printer derives from these classes. A back end is a table with an entry for each of them.
+The printer derives from these classes. A back end is a table with an entry for each of them, and for each Action.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class Fact(Enum):
     """What may hold at run time. Its value is its text."""
 
     DUE = "due"
-    """An update waits for the next row. Only `SetDue` changes this; it does not hold at first."""
+    """An update waits for the next row. Only SET_DUE and CLEAR_DUE change this; it does not hold at first."""
     ALONE = "alone"
     """The row, or the rows taken together, are a whole batch, and all gradients are zero."""
     ENDS = "batch ends"
@@ -184,10 +184,30 @@ class Give(Statement):
 
 
 @dataclass(frozen=True)
-class TakeRow(Statement):
-    """Read the next row into the inputs."""
+class Action(Statement):
+    """One of the statements below, which have no fields of their own."""
 
-    TEXT = "take row"
+    what: str
+    TEXT = "{what}"
+
+
+TAKE_ROW = Action("take row")
+"""Read the next row into the inputs."""
+NEXT_RATE = Action("next rate")
+"""Make the rate of the next update the current rate."""
+SET_DUE, CLEAR_DUE = Action("set due"), Action("clear due")
+"""Say whether an update waits for the next row."""
+MEASURE_WEIGHTS = Action("measure weights")
+"""Compute a bound on the magnitude of the weights that zero inputs would skip."""
+LIST_EVERY_INPUT = Action("list every input")
+LIST_INPUTS = Action("list inputs")
+"""List the inputs that are not zero, or all of them if a weight may be infinite."""
+LIST_ROWS = Action("list inputs of the rows")
+"""List the inputs that are not zero for each of the rows taken together."""
+TURN_LISTS = Action("turn lists")
+"""List, for each input, the rows in which it is listed."""
+CHECK_FACTORS = Action("check factors")
+"""List every input if a sink's factor may be infinite. Raise the bound on weights by the possible update."""
 
 
 @dataclass(frozen=True)
@@ -222,13 +242,6 @@ class Guard(Statement):
 
 
 @dataclass(frozen=True)
-class NextRate(Statement):
-    """Make the rate of the next update the current rate."""
-
-    TEXT = "next rate"
-
-
-@dataclass(frozen=True)
 class Update(Statement):
     """`p -= rate * q / batch`, then `q = 0`, for every parameter, or for all but those of a sink that ran in place."""
 
@@ -247,54 +260,6 @@ class Copy(Statement):
     source: Place
     size: int
     TEXT = "copy {to} <- {source} : {size}"
-
-
-@dataclass(frozen=True)
-class SetDue(Statement):
-    """Say whether an update waits for the next row."""
-
-    value: bool
-
-    def text(self, spell: Spell) -> str:
-        return "set due" if self.value else "clear due"
-
-
-@dataclass(frozen=True)
-class MeasureWeights(Statement):
-    """Compute a bound on the magnitude of the weights that zero inputs would skip."""
-
-    TEXT = "measure weights"
-
-
-@dataclass(frozen=True)
-class ListInputs(Statement):
-    """List the inputs that are not zero. List all of them if `every`, or if a weight may be infinite."""
-
-    every: bool = False
-
-    def text(self, spell: Spell) -> str:
-        return "list every input" if self.every else "list inputs"
-
-
-@dataclass(frozen=True)
-class ListRows(Statement):
-    """List the inputs that are not zero for each of the rows taken together."""
-
-    TEXT = "list inputs of the rows"
-
-
-@dataclass(frozen=True)
-class TurnLists(Statement):
-    """List, for each input, the rows in which it is listed."""
-
-    TEXT = "turn lists"
-
-
-@dataclass(frozen=True)
-class CheckFactors(Statement):
-    """List every input if a sink's factor may be infinite. Raise the bound on weights by the possible update."""
-
-    TEXT = "check factors"
 
 
 @dataclass(frozen=True)

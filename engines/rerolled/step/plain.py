@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from zoomgrad.engines.rerolled.recover.loops import Loops, Phase
-from zoomgrad.engines.rerolled.step.language import Fact, Give, Guard, If, NextRate, Perform, Run, Take, TakeRow, Update
+from zoomgrad.engines.rerolled.step import language as steps
+from zoomgrad.engines.rerolled.step.language import NEXT_RATE, Fact, Give, Guard, If, Perform, Run, Take, Update
 from zoomgrad.engines.rerolled.step.step import Step
 
 
@@ -16,8 +17,8 @@ def plain(loops: Loops) -> Step:
     p = loops.area("p")
     # If an output is a parameter, give it before an update changes it.
     gives_parameters = any(p.start <= output.base < p.stop for output in loops.outputs)
-    evaluate = (TakeRow(), Perform("values"), Give("outputs"), Guard())
-    forward = evaluate if gives_parameters else (TakeRow(), Perform("values"), Guard())
+    evaluate = (steps.TAKE_ROW, Perform("values"), Give("outputs"), Guard())
+    forward = evaluate if gives_parameters else (steps.TAKE_ROW, Perform("values"), Guard())
     routines = {"values": of_phase[Phase.FORWARD], "gradients": of_phase[Phase.BACKWARD], "sinks": of_phase[Phase.SINK]}
     step = Step(loops, loops.areas, routines)
     take = (*([Take("numbers")] if step.reads_numbers else []), Take("parameters"))
@@ -25,7 +26,7 @@ def plain(loops: Loops) -> Step:
         forward=(Take("inputs"), *take, Perform("values"), Give("outputs")),
         backward=(Take("gradients"), Perform("gradients"), Perform("sinks"), Give("gradients")),
         enter=(*take, Take("gradients")),
-        turn=(*forward, Perform("gradients"), Perform("sinks"), If(Fact.ENDS, (NextRate(), Update()))),
+        turn=(*forward, Perform("gradients"), Perform("sinks"), If(Fact.ENDS, (NEXT_RATE, Update()))),
         evaluate=evaluate,
         leave=(
             Give("inputs"),

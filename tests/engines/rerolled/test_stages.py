@@ -109,9 +109,9 @@ def test_text(golden, name):
 
 def test_the_back_ends_know_every_statement():
     """NumPy needs fewer: it runs no rows together, defers nothing and skips nothing."""
-    in_c = {*c_section._PLAIN, *c_section.Section._WRITERS}
-    in_machine_code = {*section.Section.WRITERS, steps.Divided}  # which has one thread
-    assert in_c == in_machine_code == {*steps.Statement.__subclasses__()}
+    every = {*steps.Statement.__subclasses__(), *(a for a in vars(steps).values() if isinstance(a, steps.Action))}
+    in_machine_code = {*section.Section.WRITERS, steps.Action, steps.Divided}  # which has one thread
+    assert {*c_section._ACTIONS, *c_section.Section._WRITERS} == in_machine_code == every
 
 
 # --- the checker -----------------------------------------------------------------------------------------------------
