@@ -104,9 +104,7 @@ def lies_in_vectors(loop: Loop, panel: Optional[Panel] = None) -> bool:
     panel: replaces an operand.
     """
     return loop.target.lanes[-1] == 1 and all(
-        isinstance(operand, float) or operand.lanes[-1] in (0, 1) or (panel and panel[:2] == (number, slot))
-        for number, segment in enumerate(loop.segments)
-        for slot, operand in enumerate(segment.operands)
+        operand.lanes[-1] in (0, 1) or (panel and panel[:2] == (number, slot)) for number, slot, operand in loop.reads()
     )
 
 
@@ -122,8 +120,7 @@ def has_strides(loop: Loop) -> bool:
 
 def accesses(loop: Loop) -> list[Access]:
     """The target and all operands in memory."""
-    operands = [operand for segment in loop.segments for operand in segment.operands]
-    return [loop.target, *(operand for operand in operands if isinstance(operand, Access))]
+    return [loop.target, *(operand for _, _, operand in loop.reads())]
 
 
 def with_a_lane(loop: Loop) -> Loop:

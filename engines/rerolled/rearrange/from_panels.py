@@ -111,12 +111,11 @@ def _panel(step: Step, run: Run, is_far: bool) -> Optional[Panel]:
     """
     if run.rows == 1 or (run.is_live and not run.sums_rows):
         return None
-    for number, segment in enumerate(run.loop.segments):
-        for slot, operand in enumerate(segment.operands):
-            if isinstance(operand, Access) and operand.lanes == (0, 1) and len(operand.terms) == 1:
-                (stride,) = operand.terms
-                if isinstance(stride, int) and stride >= PAGE and (is_far or run.sums_rows):
-                    return Panel(number, slot)
+    for number, slot, operand in run.loop.reads():
+        if operand.lanes == (0, 1) and len(operand.terms) == 1:
+            (stride,) = operand.terms
+            if isinstance(stride, int) and stride >= PAGE and (is_far or run.sums_rows):
+                return Panel(number, slot)
     return turned(step, run.loop)
 
 
@@ -125,16 +124,12 @@ def turned(step: Step, loop: Loop) -> Optional[Panel]:
 
     Its last vector may reach beyond the last lane, so all of that must be in the workspace.
     """
-    panels = [
-        (Panel(number, slot), operand, segment.counts)
-        for number, segment in enumerate(loop.segments)
-        for slot, operand in enumerate(segment.operands)
-        if isinstance(operand, Access) and operand.lanes[-1:] not in ((), (0,), (1,))
-    ]
-    if len(panels) != 1:
+    apart = [read for read in loop.reads() if read[2].lanes[-1:] not in ((), (0,), (1,))]
+    if len(apart) != 1:
         return None
-    panel, operand, counts = panels[0]
+    number, slot, operand = apart[0]
+    counts = loop.segments[number].counts
     if len(counts) != 1 or any(operand.lanes[:-1]) or step.is_own(operand.base):
         return None
     first, stop = operand.extent((*loop.counts[:-1], loop.room), counts)
-    return panel if first >= 0 and stop <= step.workspace else None
+    return Panel(number, slot) if first >= 0 and stop <= step.workspace else None

@@ -60,8 +60,7 @@ def check_loops(loops: Loops) -> Loops:
 
 def _operands(loop: Loop) -> Iterator[tuple[Access, tuple[int, ...]]]:
     """The operands in the workspace, each with the counts of its segment's terms."""
-    for segment in loop.segments:
-        yield from ((operand, segment.counts) for operand in segment.operands if isinstance(operand, Access))
+    return ((operand, loop.segments[number].counts) for number, _, operand in loop.reads())
 
 
 def _places(loops: Loops, where: str, access: Access, lanes: Sequence[int] = (), terms: Sequence[int] = ()) -> Ints:

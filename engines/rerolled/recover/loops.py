@@ -129,6 +129,13 @@ class Loop:
         """The functions that the loop calls, each for one number at a time."""
         return {call for segment in self.segments for call in calls(segment.template)}
 
+    def reads(self) -> Iterator[tuple[int, int, Access]]:
+        """The operands in memory: of each, its segment's number, its slot, and itself."""
+        for index, segment in enumerate(self.segments):
+            for slot, operand in enumerate(segment.operands):
+                if isinstance(operand, Access):
+                    yield index, slot, operand
+
     @property
     def work(self) -> int:
         """The number of primitives that the loop computes."""

@@ -11,13 +11,8 @@ Span = tuple[int, int]
 def reads(loop: Loop, span: Span) -> list[tuple[int, int, Access]]:
     """The operands that may read from the span: of each, its segment's number, its slot, and itself."""
     start, stop = span
-    accesses = [
-        (number, slot, operand, *operand.extent(loop.counts, segment.counts))
-        for number, segment in enumerate(loop.segments)
-        for slot, operand in enumerate(segment.operands)
-        if isinstance(operand, Access)
-    ]
-    return [(number, slot, operand) for number, slot, operand, first, end in accesses if first < stop and start < end]
+    every = ((read, read[2].extent(loop.counts, loop.segments[read[0]].counts)) for read in loop.reads())
+    return [read for read, (first, end) in every if first < stop and start < end]
 
 
 def allows_updates_in_place(loops: Loops) -> bool:
