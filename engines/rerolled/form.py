@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, Optional
 
-from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Operand, Segment
+from zoomgrad.engines.rerolled.recover.loops import Access, Loop
 from zoomgrad.engines.rerolled.step.language import Panel, Run
 from zoomgrad.engines.rerolled.step.series import Count, width_in_rounds
 
@@ -125,12 +125,8 @@ def accesses(loop: Loop) -> list[Access]:
 
 def with_a_lane(loop: Loop) -> Loop:
     """Convert a single sum to a loop over one lane."""
-
-    def widen(operand: Operand) -> Operand:
-        return Access(operand.base, (0,), operand.terms) if isinstance(operand, Access) else operand
-
-    segments = tuple(Segment(s.template, s.counts, tuple(map(widen, s.operands))) for s in loop.segments)
-    return Loop(loop.phase, (1,), Access(loop.target.base, (1,)), loop.room, segments)
+    target = loop.target._replace(lanes=(1,))
+    return replace(loop.moved(lambda access: access._replace(lanes=(0,))), counts=(1,), target=target)
 
 
 def vector_widths(lanes: int, room: int, widest: int) -> list[int]:

@@ -22,9 +22,9 @@ from dataclasses import replace
 from zoomgrad.engines.rerolled.form import Form
 from zoomgrad.engines.rerolled.rearrange import in_place
 from zoomgrad.engines.rerolled.rearrange.weight_reuse import pair_of_loops
-from zoomgrad.engines.rerolled.recover.loops import Access, Area, Loop
+from zoomgrad.engines.rerolled.recover.loops import Access
 from zoomgrad.engines.rerolled.step import language as steps
-from zoomgrad.engines.rerolled.step.language import Due, Fact, Place, Program, Run, Statement, rewrite
+from zoomgrad.engines.rerolled.step.language import Due, Fact, Place, Program, Statement, rewrite
 from zoomgrad.engines.rerolled.step.step import Step
 
 VALUES = "values after the update"
@@ -44,7 +44,9 @@ def defer_updates(step: Step, form: Form) -> Step:
     met = (replace(run, due=due) if run.number == pair.forward else run for run in step.routines["values"])
     step = step.with_routine(VALUES, met)
     step = step.with_routine(in_place.SINKS, (run for run in sinks if run is not waiting))
-    step = step.with_routine(SETTLE, [_of_the_row_before(waiting, before)])
+    # The sink that settles the update reads the kept inputs.
+    settling = waiting.loop.moved(lambda a: a._replace(base=before.start) if a.base == start else a)
+    step = step.with_routine(SETTLE, [replace(waiting, loop=settling)])
     copied = steps.Copy(Place(before.start), Place(start), stop - start)
 
     def change(statement: Statement) -> Program:
@@ -58,13 +60,3 @@ def defer_updates(step: Step, form: Form) -> Step:
         turn=rewrite(step.programs["turn"], change),
         leave=(steps.If(Fact.DUE, (steps.Perform(SETTLE),)), *step.programs["leave"]),
     )
-
-
-def _of_the_row_before(waiting: Run, before: Area) -> Run:
-    """The waiting sink, over the kept inputs."""
-    sink: Loop = waiting.loop
-    (segment,) = sink.segments
-    x, factor = segment.operands
-    assert isinstance(x, Access)
-    kept = segment._replace(operands=(x._replace(base=before.start), factor))
-    return replace(waiting, loop=replace(sink, segments=(kept,)))

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from zoomgrad.engines.rerolled.form import has_strides
-from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Operand, Segment
+from zoomgrad.engines.rerolled.recover.loops import Access, Loop
 from zoomgrad.engines.rerolled.step.language import Place, Run
 from zoomgrad.engines.rerolled.step.step import Step
 
@@ -40,9 +40,8 @@ def of_first_row(step: Step, place: int) -> Place:
 
 def over_rows(step: Step, number: int, count: int) -> Run:
     """The loop of that number with an outer lane for each row."""
-    loop = step.loops.loops[number]
-    target, segments = _moved(step, loop, lambda access, stride: access._replace(lanes=(stride, *access.lanes)))
-    return Run(number, replace(loop, counts=(count, *loop.counts), target=target, segments=segments), rows=count)
+    loop = _moved(step, number, lambda access, stride: access._replace(lanes=(stride, *access.lanes)))
+    return Run(number, replace(loop, counts=(count, *loop.counts)), rows=count)
 
 
 def can_add_rows(sink: Loop) -> bool:
@@ -52,14 +51,13 @@ def can_add_rows(sink: Loop) -> bool:
 
 def add_rows(step: Step, number: int, count: int) -> Run:
     """The sink of that number with a term for each row."""
-    loop = step.loops.loops[number]
-    target, segments = _moved(step, loop, lambda access, stride: access._replace(terms=(stride,)))
-    segments = tuple(segment._replace(counts=(count,)) for segment in segments)
-    return Run(number, replace(loop, target=target._replace(terms=()), segments=segments), rows=count)
+    loop = _moved(step, number, lambda access, stride: access._replace(terms=(stride,)))
+    segments = tuple(segment._replace(counts=(count,)) for segment in loop.segments)
+    return Run(number, replace(loop, target=loop.target._replace(terms=()), segments=segments), rows=count)
 
 
-def _moved(step: Step, loop: Loop, widened: Callable[[Access, int], Access]) -> tuple[Access, tuple[Segment, ...]]:
-    """The loop's target and segments in the places of the first row.
+def _moved(step: Step, number: int, widened: Callable[[Access, int], Access]) -> Loop:
+    """The loop of that number in the places of the first row.
 
     widened: an access and its stride from row to row, which is 0 for what all rows share -> the access for all rows.
     """
@@ -68,7 +66,4 @@ def _moved(step: Step, loop: Loop, widened: Callable[[Access, int], Access]) -> 
         place = of_first_row(step, access.base) if step.is_own(access.base) else Place(access.base)
         return widened(access._replace(base=place.base), place.per_row)
 
-    def of(operand: Operand) -> Operand:
-        return moved(operand) if isinstance(operand, Access) else operand
-
-    return moved(loop.target), tuple(s._replace(operands=tuple(map(of, s.operands))) for s in loop.segments)
+    return step.loops.loops[number].moved(moved)

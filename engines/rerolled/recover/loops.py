@@ -29,7 +29,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, Union
@@ -135,6 +135,12 @@ class Loop:
             for slot, operand in enumerate(segment.operands):
                 if isinstance(operand, Access):
                     yield index, slot, operand
+
+    def moved(self, move: Callable[[Access], Access]) -> Loop:
+        """The loop with other accesses in place of its target and its operands in memory."""
+        operands = [tuple(move(o) if isinstance(o, Access) else o for o in s.operands) for s in self.segments]
+        segments = tuple(segment._replace(operands=moved) for segment, moved in zip(self.segments, operands))
+        return replace(self, target=move(self.target), segments=segments)
 
     @property
     def work(self) -> int:
