@@ -361,12 +361,9 @@ class _Nest:
 
     def _change(self, name: str, block: Vector) -> str:
         """What an update in place subtracts: as `update`, it divides by the rows of the batch."""
-        change = f"{self._rate(block)} * {name}"
-        rows = spread(f"(number){COUNT}", block.width)
+        rate, rows = (spread(text, block.width) for text in ("rate", f"(number){COUNT}"))
+        change = f"{self._fixed(rate, block.width)} * {name}"
         return f"{change} / {self._fixed(rows, block.width)}" if self.run.rows > 1 else change
-
-    def _rate(self, block: Vector) -> str:
-        return self._fixed(spread("rate", block.width), block.width)
 
     def _fixed(self, text: str, width: int) -> str:
         """Hoist a loop-invariant expression. Optimisers can't do it, because the loop stores to the same workspace."""
