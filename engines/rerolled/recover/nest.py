@@ -21,6 +21,7 @@ becomes a separate piece:
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from operator import sub
@@ -46,10 +47,7 @@ class Nest(NamedTuple):
     @property
     def size(self) -> int:
         """The number of positions."""
-        size = 1
-        for count in self.counts:
-            size *= count
-        return size
+        return math.prod(self.counts)
 
     def strides_of(self, sequence: int) -> tuple[Stride, ...]:
         """The strides of one sequence."""
