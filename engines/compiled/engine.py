@@ -49,6 +49,7 @@ class Compiled(Row):
                 import numpy  # noqa: F401
             except ImportError:
                 raise Unavailable("NumPy is not installed", "Install it with `pip install numpy`.") from None
+            import zoomgrad.engines.rerolled.emit.numpy_runs
             import zoomgrad.engines.rerolled.reroll  # noqa: F401
         recorder()
         if options.compiler or options.target in ("machine", "RPython"):

@@ -10,19 +10,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from zoomgrad.engines.graph.expr import Expr, Spelling, calls
 from zoomgrad.engines.rerolled.recover.loops import Access, Operand, Phase
 from zoomgrad.engines.rerolled.recover.templates import SLOTS
 from zoomgrad.engines.rerolled.step.language import Run
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.float64]
-
+Array = np.ndarray[Any, Any]
+_ADD: Any = np.add  # whose type lacks `reduce` without `out`
 
 _ARRAYS = Spelling(where="where({condition}, {then}, {otherwise})")
 """Python over arrays, for which NumPy overloads the operators."""
@@ -32,17 +30,14 @@ class Runs:
     """Creates functions without arguments, each of which computes one run over the workspace."""
 
     def __init__(self, w: Array) -> None:
-        import numpy as np
-
-        self.np = np
         self.w = w
         self.rate = 0.0
         """The learning rate of runs that update parameters."""
 
     def of(self, run: Run) -> Callable[[], None]:
-        np, loop = self.np, run.loop
+        loop, in_place = run.loop, run.in_place
         array, at = self.places(loop.target, loop.counts)
-        adds = loop.phase == Phase.SINK and not run.in_place
+        adds = loop.phase == Phase.SINK and not in_place
         segments = [
             (
                 _evaluator(segment.template),
@@ -52,7 +47,6 @@ class Runs:
             )
             for segment in loop.segments
         ]
-        in_place = run.in_place
 
         def action() -> None:
             total: Any = array[at] if adds else None
@@ -64,7 +58,7 @@ class Runs:
                 # The sum so far comes first, then the terms, row by row.
                 rows[0] = 0.0 if total is None else np.broadcast_to(total, loop.counts).reshape(-1)
                 rows[1:] = np.broadcast_to(terms, (*counts, *loop.counts)).reshape(len(rows) - 1, -1)
-                total = (np.add.reduce(rows, axis=0) if loop.lanes > 1 else np.cumsum(rows)[-1]).reshape(loop.counts)
+                total = (_ADD.reduce(rows, axis=0) if loop.lanes > 1 else np.cumsum(rows)[-1]).reshape(loop.counts)
             if not in_place:
                 array[at] = total
             elif at is ...:
@@ -87,14 +81,12 @@ class Runs:
         if any(isinstance(stride, tuple) for stride in steps):
             return self.w, Access(access.base, steps).places(counts).reshape(counts)
         strides: Any = [8 * stride for stride in steps]
-        return self.np.lib.stride_tricks.as_strided(self.w[access.base :], counts, strides), ...
+        return np.lib.stride_tricks.as_strided(self.w[access.base :], counts, strides), ...
 
 
 @cache
 def _evaluator(template: Expr) -> Callable[[Sequence[Any]], Any]:
     """Compile a template to a function of its operands, element by element."""
-    import numpy as np
-
     leaves = {slot.name: f"operands[{slot.name}]" for slot in SLOTS}
     functions = {name: partial(_each, getattr(math, name)) for name, _ in calls(template)}
     made: Callable[[Sequence[Any]], Any] = eval(  # noqa: S307  (text from the op table, not from input)
@@ -105,8 +97,6 @@ def _evaluator(template: Expr) -> Callable[[Sequence[Any]], Any]:
 
 def _each(function: Callable[..., float], *operands: Any) -> Any:
     """Apply a Python function to broadcast operands."""
-    import numpy as np
-
     shape = np.broadcast_shapes(*(np.shape(operand) for operand in operands))
     columns = [np.broadcast_to(operand, shape).reshape(-1).tolist() for operand in operands]
     return np.array(list(map(function, *columns))).reshape(shape)

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Optional
 from zoomgrad.engines.columns import DOUBLES, Column
 from zoomgrad.engines.kernel.program import Buffers, Doubles, Stretch
 from zoomgrad.engines.kernel.python_kernel import PythonKernel
-from zoomgrad.engines.rerolled.emit.numpy_runs import Runs
 from zoomgrad.engines.rerolled.rearrange.in_place import SINKS
 from zoomgrad.engines.rerolled.step.step import Step
 
@@ -26,6 +25,8 @@ class NumpyKernel(PythonKernel):
 
     def __init__(self, step: Step) -> None:
         import numpy as np
+
+        from zoomgrad.engines.rerolled.emit.numpy_runs import Runs
 
         self.np = np
         super().__init__(step.workspace)
