@@ -69,14 +69,12 @@ class Buffer:
         return self.array
 
 
-def at_cache_line(numbers: array[float]) -> Any:
-    """A copy that begins at a cache line, as a view: a vector on two lines takes longer to load and to store."""
-    whole = array("d", bytes(numbers.itemsize * len(numbers) + CACHE_LINE))
+def at_cache_line(count: int) -> Any:
+    """That many zeros from a cache line on, as a view: a vector on two lines takes longer to load and to store."""
+    whole = array("d", bytes(8 * count + CACHE_LINE))
     start = first_at_cache_line(whole)
     # Without a cast, because PyPy's cffi can't write to a slice of a view that is cast.
-    copy = memoryview(whole)[start : start + len(numbers)]
-    copy[:] = numbers
-    return copy
+    return memoryview(whole)[start : start + count]
 
 
 def first_at_cache_line(numbers: array[float]) -> int:

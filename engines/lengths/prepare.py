@@ -64,9 +64,9 @@ def _prepare(workload: Workload, options: Options, *, in_place: bool) -> Trainer
             if like:
                 buffers, places = _in_workspace(members[0].w, like)
             else:
-                buffers = [at_cache_line(array("d", bytes(8 * len(start)))) for _ in "pq"]
+                buffers = [at_cache_line(len(start)) for _ in "pq"]
                 places = list(range(len(start)))
-            buffers += [at_cache_line(array("d", bytes(8 * len(buffers[0])))) for _ in workload.optimiser.states]
+            buffers += [at_cache_line(len(buffers[0])) for _ in workload.optimiser.states]
             conductor = conductor_of(workload.optimiser, options, members, buffers)
             trainer = TrainerOfLengths(workload, start, members, buffers, places, conductor, clock)
         clock.stop()
