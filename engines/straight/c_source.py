@@ -11,7 +11,6 @@ search path. Several units pay off for a compiler that is slow enough to run onc
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import NamedTuple
 
 from zoomgrad.engines.compiled.machine import CORES
@@ -59,13 +58,16 @@ def c_source(code: Code, form: Form) -> Source:
         *(Function(PIECE, name, FORWARD, [Text(lines)]) for name, lines in pieces.forward.items()),
         *(Function(PIECE, name, BACKWARD, [Text(lines)]) for name, lines in pieces.backward.items()),
     ]
-    first, *others = _divided(functions, form.units)
+    # Units of about equal size, in order.
+    size = max(1, -(-len(functions) // form.units))
+    first, *others = [functions[start : start + size] for start in range(0, len(functions), size)] or [[]]
 
     counts = f"{code.inputs} inputs, {code.parameters} parameters, {len(code.outputs)} outputs"
     about = Comment(f"A Value graph as straight-line C: {counts}, a workspace of {pieces.workspace} doubles.")
     declared = libm(LIBM)
     prototypes = [function.prototype for functions in others for function in functions]
     elsewhere: list[Item] = [Comment("Pieces in other translation units."), Text(prototypes)]
+    forward = [f"{name}(x, p, w, y);" for name in pieces.forward]
     items: list[Item] = [
         about,
         Include("kernel/kernel.h"),
@@ -74,20 +76,10 @@ def c_source(code: Code, form: Form) -> Source:
         declared,
         *(elsewhere if others else []),
         *first,
-        Function("double", "forward", FORWARD, [*_calls(pieces.forward, "y"), f"return {pieces.loss};"]),
+        Function("double", "forward", FORWARD, [*forward, f"return {pieces.loss};"]),
         Include("kernel/rows.h"),
-        Function("void", "backward", BACKWARD, _calls(pieces.backward, "q")),
+        Function("void", "backward", BACKWARD, [f"{name}(x, p, w, q);" for name in pieces.backward]),
         *map(Include, ("kernel/training.h", "straight/turn.c", "kernel/train.c")),
     ]
     other_units = [unit([about, declared, *functions]) for functions in others]
     return Source([unit(items), *other_units], pieces.workspace)
-
-
-def _divided(functions: list[Function], units: int) -> list[list[Function]]:
-    """Divide the functions, in order, into units of about equal size."""
-    size = max(1, -(-len(functions) // units))
-    return [functions[start : start + size] for start in range(0, len(functions), size)] or [[]]
-
-
-def _calls(names: Iterable[str], last: str) -> list[str]:
-    return [f"{name}(x, p, w, {last});" for name in names]
