@@ -127,11 +127,6 @@ def has(family: str) -> bool:
     return _survey(family, os.environ.get(SETTINGS[family]))[0] is not None
 
 
-def use_clang(program: Path) -> None:
-    """Let this process and its children use this Clang, or the one in this Zig, as if the user had chosen it."""
-    os.environ[CLANG] = str(program)
-
-
 def skipped() -> list[asking.Skipped]:
     """Programs on PATH with the name of a compiler that can't be used, each with the reason."""
     return [no for family, setting in SETTINGS.items() for no in _survey(family, os.environ.get(setting))[1]]

@@ -114,14 +114,14 @@ def use_clang() -> None:
     folder = _clang_folder()
     # Asking the machine's compilers takes longer, so that comes last.
     if not os.environ.get(toolchains.CLANG) and (folder / READY).exists() and not toolchains.has("clang"):
-        toolchains.use_clang(folder / "ziglang" / "zig")
+        os.environ[toolchains.CLANG] = str(folder / "ziglang" / "zig")  # for this process and its children
 
 
 def fetch_clang() -> None:
     """Fetch our Clang and use it. Raises NoEnvironment."""
     folder = _clang_folder()
     _once(folder, lambda: _install(CLANG, "--python", sys.executable, "--target", str(folder)))
-    toolchains.use_clang(folder / "ziglang" / "zig")
+    os.environ[toolchains.CLANG] = str(folder / "ziglang" / "zig")
 
 
 def _clang_folder() -> Path:
