@@ -73,18 +73,20 @@ typedef struct {
 static int append_order(PyObject *order, Value *root, uint64_t walk) {
     Place *places = NULL; /* from the root to the Value that is visited */
     Py_ssize_t length = 0, capacity = 0;
-    Value *entered = root->mark == walk ? NULL : root, *cycle = NULL;
+    Value *entered = root->mark == walk ? NULL : root;
     int failed = 0;
-    while ((entered != NULL || length > 0) && cycle == NULL && !failed) {
-        if (entered != NULL && length == capacity) {
-            capacity = capacity ? 2 * capacity : 256;
-            Place *larger = PyMem_Realloc(places, (size_t)capacity * sizeof *places);
-            failed = larger == NULL;
-            if (failed)
-                break;
-            places = larger;
-        }
+    while ((entered != NULL || length > 0) && !failed) {
         if (entered != NULL) {
+            if (length == capacity) {
+                capacity = capacity ? 2 * capacity : 256;
+                Place *larger = PyMem_Realloc(places, (size_t)capacity * sizeof *places);
+                if (larger == NULL) {
+                    PyErr_NoMemory();
+                    failed = -1;
+                    break;
+                }
+                places = larger;
+            }
             entered->mark = walk - 1;
             places[length++] = (Place){entered, 0};
         }
@@ -93,18 +95,15 @@ static int append_order(PyObject *order, Value *root, uint64_t walk) {
         entered = operand != NULL && operand->mark != walk ? operand : NULL;
         if (operand == NULL) {
             place->v->mark = walk;
-            failed = PyList_Append(order, (PyObject *)place->v) < 0; /* it runs no Python code */
+            failed = PyList_Append(order, (PyObject *)place->v); /* it runs no Python code */
             length--;
         } else if (operand->mark == walk - 1) {
-            cycle = operand;
+            PyErr_SetObject(PyTuple_GetItem(helpers, CYCLIC_GRAPH), (PyObject *)operand); /* it calls the class */
+            failed = -1;
         }
     }
     PyMem_Free(places);
-    if (failed)
-        PyErr_NoMemory();
-    else if (cycle != NULL)
-        PyErr_SetObject(PyTuple_GetItem(helpers, CYCLIC_GRAPH), (PyObject *)cycle); /* it calls the class */
-    return failed || cycle != NULL ? -1 : 0;
+    return failed;
 }
 
 PyDoc_STRVAR(topo_doc, "topo()\n--\n\nThis Value and all Values below it, operands first, left before right.");
