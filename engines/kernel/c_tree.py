@@ -115,7 +115,7 @@ def _is_simple(body: Sequence[Statement]) -> bool:
 
 
 class Function(NamedTuple):
-    """A function, or its prototype."""
+    """A function."""
 
     result: str
     """The result type, after `static` and attributes."""
@@ -127,11 +127,6 @@ class Function(NamedTuple):
     def signature(self) -> str:
         declared = f"{self.name}({', '.join(self.parameters or ['void'])})"
         return f"{self.result} {declared}" if len(self.result + declared) < COLUMNS else f"{self.result}\n{declared}"
-
-    @property
-    def prototype(self) -> str:
-        """The declaration of the function."""
-        return f"{self.signature};"
 
     def printed(self) -> list[str]:
         return [self.signature, *Block(self.body).printed("")]

@@ -65,7 +65,7 @@ def c_source(code: Code, form: Form) -> Source:
     counts = f"{code.inputs} inputs, {code.parameters} parameters, {len(code.outputs)} outputs"
     about = Comment(f"A Value graph as straight-line C: {counts}, a workspace of {pieces.workspace} doubles.")
     declared = libm(LIBM)
-    prototypes = [function.prototype for functions in others for function in functions]
+    prototypes = [f"{function.signature};" for functions in others for function in functions]
     elsewhere: list[Item] = [Comment("Pieces in other translation units."), Text(prototypes)]
     forward = [f"{name}(x, p, w, y);" for name in pieces.forward]
     items: list[Item] = [

@@ -82,7 +82,7 @@ class _Source:
         loop = [Include("kernel/train.c")] if self.step.goes_over_rows else []
         end = [*callers, *self._workspace(), *self._sections(), *loop]
         first, *others = self._divided(end)
-        elsewhere = tuple(piece.prototype for pieces in others for piece in pieces)
+        elsewhere = tuple(f"{piece.signature};" for pieces in others for piece in pieces)
         head = self._head()
         units = [unit([*head, *first, Text(elsewhere), *end]), *(unit([*head, *pieces]) for pieces in others)]
         return Source(units, self.step.workspace + ALIGNMENT)
