@@ -56,7 +56,17 @@ KEPT = 1 << 30
 
 def lower(tape: Tape) -> Code:
     """Lower all rows for the forward pass, and rows between a parameter and the loss for the backward pass."""
-    return _Lowering(tape).lower()
+    lowering = _Lowering(tape)
+    lowering.forward()
+    backward = len(lowering.instructions)
+    if lowering.differentiable[tape.loss]:
+        lowering.backward()
+    loss, *outputs = (lowering.values[row] for row in (tape.loss, *tape.outputs))
+    reads = lowering.reads
+    reads[loss] += KEPT
+    for output in outputs:
+        reads[output] += 2  # copied to the caller at once, so it needs a name but no place in the workspace
+    return Code(tape.inputs, tape.parameters, lowering.instructions, reads, backward, loss, tuple(outputs))
 
 
 _IS_PARAMETER = 2
@@ -72,19 +82,7 @@ class _Lowering:
         self.differentiable = bytearray(len(tape) + 1)
         """Row -> whether it depends on a parameter, or is one (_IS_PARAMETER). The last byte is for NONE."""
 
-    def lower(self) -> Code:
-        self._forward()
-        backward = len(self.instructions)
-        if self.differentiable[self.tape.loss]:
-            self._backward()
-        tape = self.tape
-        loss, *outputs = (self.values[row] for row in (tape.loss, *tape.outputs))
-        self.reads[loss] += KEPT
-        for output in outputs:
-            self.reads[output] += 2  # copied to the caller at once, so it needs a name but no place in the workspace
-        return Code(tape.inputs, tape.parameters, self.instructions, self.reads, backward, loss, tuple(outputs))
-
-    def _forward(self) -> None:
+    def forward(self) -> None:
         tape, instructions, reads, values = self.tape, self.instructions, self.reads, self.values
         index, differentiable, inputs = tape.index, self.differentiable, tape.inputs
         # Fast path: nearly all rows are sums and products of two operands, which need no walk over an expression.
@@ -109,12 +107,11 @@ class _Lowering:
             elif op == CONSTANT:
                 values.append(self._append(NUMBER, float(tape.constants[index[row]])))
             else:
-                second = values[right] if right >= 0 else None
-                leaves = (values[left], second, tape.number(row))
+                leaves = (values[left], values[right], tape.number(row))  # a missing right operand is never read
                 values.append(self._emit(OPS[names()[op]].forward, leaves, 0))
                 differentiable[row] = bool(differentiable[left] or differentiable[right])
 
-    def _backward(self) -> None:
+    def backward(self) -> None:
         """Walk the rows in reverse. Each contributes to its left operand's gradient first, then to the right one's."""
         tape, instructions, reads, values = self.tape, self.instructions, self.reads, self.values
         ops, index, differentiable = tape.ops, tape.index, self.differentiable
@@ -140,7 +137,6 @@ class _Lowering:
                 if passes_on:  # a sum passes on its gradient unchanged
                     value = gradient
                 else:
-                    # A missing right operand is never read.
                     leaves: tuple[Any, ...] = (values[lefts[row]], values[rights[row]], None, values[row], gradient)
                     if pair is not None:
                         primitive, a, b = pair
