@@ -28,30 +28,26 @@ class Clock:
 
         When the block ends, `phases` includes it.
         """
-        self._turn_to(name)
+        self.stop(following=name)
         yield
-        self._turn_to(name)
+        self.stop(following=name)
 
     def add(self, other: Clock) -> None:
         """Add the phases and sizes of another clock, which has stopped."""
         for phase, seconds in other.phases.items():
             self.phases[phase] += seconds
-        rows, share = self.sizes.get("tape_rows", 0.0), self.sizes.get("looped_share", 0.0)
+        looped_rows = sum(s.get("tape_rows", 0.0) * s.get("looped_share", 0.0) for s in (self.sizes, other.sizes))
         for name, size in other.sizes.items():
             if name in ("parallel_compilers", "vector_doubles", "threads"):
                 self.sizes[name] = max(self.sizes.get(name, 0), size)
             elif name != "looped_share":
                 self.sizes[name] = self.sizes.get(name, 0) + size
         if "looped_share" in other.sizes:
-            total = self.sizes["tape_rows"]
-            self.sizes["looped_share"] = (rows * share + other.sizes["tape_rows"] * other.sizes["looped_share"]) / total
+            self.sizes["looped_share"] = looped_rows / self.sizes["tape_rows"]
 
-    def stop(self) -> None:
-        """End the last phase."""
-        self._turn_to(None)
-
-    def _turn_to(self, name: Optional[str]) -> None:
+    def stop(self, following: Optional[str] = None) -> None:
+        """End the last phase. following: the one that starts now."""
         now = perf_counter()
         if self._phase is not None:
             self.phases[self._phase] += now - self._since
-        self._phase, self._since = name, now
+        self._phase, self._since = following, now
