@@ -11,8 +11,6 @@ search path. Several units pay off for a compiler that is slow enough to run onc
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from zoomgrad.engines.compiled.machine import CORES
 from zoomgrad.engines.graph.expr import C
 from zoomgrad.engines.graph.ops import LIBM
@@ -20,7 +18,7 @@ from zoomgrad.engines.kernel.c_text import BUFFERS, PIECE, Source, libm
 from zoomgrad.engines.kernel.c_tree import Comment, Define, Function, Include, Item, Text, unit
 from zoomgrad.engines.options import Options
 from zoomgrad.engines.straight.lower import Code
-from zoomgrad.engines.straight.pieces import Language, cut
+from zoomgrad.engines.straight.pieces import Form, Language, cut
 
 FORWARD, BACKWARD = (tuple(BUFFERS[buffer] for buffer in ("x", "p", "w", last)) for last in "yq")
 """Parameters of a pass and of each of its pieces."""
@@ -28,18 +26,7 @@ FORWARD, BACKWARD = (tuple(BUFFERS[buffer] for buffer in ("x", "p", "w", last)) 
 LANGUAGE = Language(C, local="const double %s = %s;", store="%s = %s;", accumulate="q[%d] += %s;")
 
 
-class Form(NamedTuple):
-    """The form of the C. It changes no bit of the result."""
-
-    piece: int = 400
-    """A function ends after this many primitives; 0: one function for each pass."""
-    expression: int = 16
-    """A value that takes more primitives than this gets a name."""
-    units: int = 1
-    """Maximum number of translation units."""
-
-
-FORMS = {"tcc": Form(piece=400), "gcc": Form(piece=100, units=CORES), "clang": Form(piece=400, units=CORES)}
+FORMS = {"tcc": Form(), "gcc": Form(piece=100, units=CORES), "clang": Form(units=CORES)}
 """Sizes from docs/results.md. gcc and Clang are slow enough that one translation unit for each core pays off."""
 
 
@@ -53,7 +40,7 @@ def form_of(options: Options) -> Form:
 
 def c_source(code: Code, form: Form) -> Source:
     """The C of both passes and of training."""
-    pieces = cut(code, LANGUAGE, piece=form.piece, expression=form.expression)
+    pieces = cut(code, LANGUAGE, form)
     functions = [
         *(Function(PIECE, name, FORWARD, [Text(lines)]) for name, lines in pieces.forward.items()),
         *(Function(PIECE, name, BACKWARD, [Text(lines)]) for name, lines in pieces.backward.items()),

@@ -36,6 +36,17 @@ class Pieces(NamedTuple):
     """The number of doubles in the workspace."""
 
 
+class Form(NamedTuple):
+    """The form of the text. It changes no bit of the result."""
+
+    piece: int = 400
+    """A function ends after this many primitives; 0: one function for each pass."""
+    expression: int = 16
+    """A value that takes more primitives than this gets a name."""
+    units: int = 1
+    """Maximum number of translation units."""
+
+
 class Language(NamedTuple):
     """Templates for statements, over (name or index, value)."""
 
@@ -48,13 +59,9 @@ class Language(NamedTuple):
     """Adds to a gradient."""
 
 
-def cut(code: Code, language: Language, *, piece: int = 400, expression: int = 16) -> Pieces:
-    """Cut both passes into functions and spell their statements.
-
-    piece: a function ends after this many primitives; 0: one function for each pass. expression: a value that takes
-    more than this gets a name.
-    """
-    writer = _Writer(code, language, piece, expression)
+def cut(code: Code, language: Language, form: Form) -> Pieces:
+    """Cut both passes into functions and spell their statements."""
+    writer = _Writer(code, language, form)
     forward = writer.write("forward", 0, code.backward)
     writer.texts.clear()
     loss = writer.read(code.loss)
@@ -70,11 +77,10 @@ a name or a leaf)."""
 class _Writer:
     """Writes statements in the order of instructions, and determines which values cross functions."""
 
-    def __init__(self, code: Code, language: Language, piece: int, expression: int) -> None:
+    def __init__(self, code: Code, language: Language, form: Form) -> None:
         self.code = code
         self.language = language
-        self.piece = piece or len(code.instructions)
-        self.expression = expression
+        self.form = form
         names = [*(f"x[{index}]" for index in range(code.inputs)), *(f"p[{index}]" for index in range(code.parameters))]
         self.leaves: list[_Text] = [(name, ATOM_PRECEDENCE, 0) for name in names]
         self.texts: dict[int, _Text] = {}
@@ -90,7 +96,7 @@ class _Writer:
     def write(self, name: str, start: int, stop: int) -> dict[str, list[str]]:
         """The functions of one pass: instructions from `start` to `stop`."""
         instructions, reads, language = self.code.instructions, self.code.reads, self.language
-        limit, longest = self.piece, self.expression
+        limit, longest = self.form.piece or len(instructions), self.form.expression
         leaves, first, texts, fetch = self.leaves, len(self.leaves), self.texts, self.fetch
         known = texts.get
         apply, accumulate, infixes = language.spelling.apply, language.accumulate, INFIX

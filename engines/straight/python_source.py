@@ -13,7 +13,7 @@ from zoomgrad.engines.kernel.c_text import Source
 from zoomgrad.engines.kernel.program import Doubles
 from zoomgrad.engines.kernel.python_kernel import PythonKernel
 from zoomgrad.engines.straight.lower import Code
-from zoomgrad.engines.straight.pieces import Language, cut
+from zoomgrad.engines.straight.pieces import Form, Language, cut
 
 LANGUAGE = Language(PYTHON, local="    %s = %s", store="    %s = %s", accumulate="    q[%d] += %s")
 
@@ -21,7 +21,7 @@ LANGUAGE = Language(PYTHON, local="    %s = %s", store="    %s = %s", accumulate
 def python_source(code: Code) -> Source:
     """The Python of both passes: a unit for each function."""
     # The size of functions does not matter on CPython; PyPy runs larger ones faster (docs/results.md).
-    pieces = cut(code, LANGUAGE)
+    pieces = cut(code, LANGUAGE, Form())
     functions = {"loss(x, p, w)": [f"    return {pieces.loss}"]}
     functions.update((f"{name}(x, p, w, y)", lines) for name, lines in pieces.forward.items())
     functions.update((f"{name}(x, p, w, q)", lines) for name, lines in pieces.backward.items())
