@@ -71,14 +71,6 @@ class Translator(NamedTuple):
     arguments: tuple[str, ...]
     """Arguments of Python that run the tool. The name of a module's file follows."""
 
-    def version(self) -> str:
-        """Version of the tool's package. Raises Unavailable if a package is missing."""
-        try:
-            versions = [importlib.metadata.version(package) for package in self.packages]
-        except importlib.metadata.PackageNotFoundError as error:
-            raise Unavailable(f"{error.args[0]} is not installed", _remedy(self.packages)) from None
-        return versions[0]
-
 
 def _remedy(packages: Sequence[str]) -> str:
     """How to install the packages here. A worker's environment is in the checkout, and has no pip."""
@@ -91,8 +83,11 @@ def _remedy(packages: Sequence[str]) -> str:
 def value(translator: Translator) -> Any:
     """The class Value, built by this tool. Raises Unavailable."""
     check_python("slots")
-    version, compiler = translator.version(), next(usable(COMPILERS))
-    flags = (*FLAGS, *include_flags())
+    try:
+        version, *_ = [importlib.metadata.version(package) for package in translator.packages]
+    except importlib.metadata.PackageNotFoundError as error:
+        raise Unavailable(f"{error.args[0]} is not installed", _remedy(translator.packages)) from None
+    compiler, flags = next(usable(COMPILERS)), (*FLAGS, *include_flags())
     module = f"zoomgrad_translated_{translator.tool.lower()}"
     recipe = (translator.tool.lower(), abi(), version, str(compiler), *compiler.command, *flags, source())
     try:

@@ -50,8 +50,8 @@ def tool(monkeypatch, tmp_path):
     except Unavailable as missing:
         pytest.skip(missing.reason)
     monkeypatch.setenv("ZOOMGRAD_CACHE", str(tmp_path))
-    monkeypatch.setattr(Translator, "version", lambda self: "stub 1")
-    return lambda text: Translator("stub", (), ("-c", f"import pathlib, sys\n{text}"))
+    monkeypatch.setattr(build.importlib.metadata, "version", lambda package: "stub 1")
+    return lambda text: Translator("stub", ("stub",), ("-c", f"import pathlib, sys\n{text}"))
 
 
 @pytest.mark.host
