@@ -2,9 +2,7 @@
 
 /* Store the data of a leaf. */
 static int put_data(Value *v, PyObject *data) {
-    if (!(v->flags & FLOAT_DATA) || PyFloat_CheckExact(data))
-        return put_object(v, DATA, data);
-    PyObject *number = PyNumber_Float(data);
+    PyObject *number = v->flags & FLOAT_DATA ? PyNumber_Float(data) : new_reference(data);
     int failed = number == NULL || put_object(v, DATA, number) < 0;
     Py_XDECREF(number);
     return failed ? -1 : 0;
