@@ -81,10 +81,10 @@ def headline(view: View) -> tuple[Span, ...]:
         what = "No engine with identical bits was measured." if len(measured(view.table)) else "Nothing was measured."
         return (("The plan of this run is empty." if view.table.empty else what, False),)
     epoch = epoch_time(row).text
-    start: tuple[Span, ...] = ((f"An epoch of {row.workload} in ", False),)
+    start: tuple[Span, ...] = ((f"{row.engine} runs an epoch of {row.workload} in ", False),)
     if row.compile_seconds > 0:
-        compiled = compile_time(row.compile_seconds)
-        start = (("Compiled in ", False), (compiled, True), (f", an epoch of {row.workload} in ", False))
+        first = f"{row.engine} compiles {row.workload} in "
+        start = ((first, False), (compile_time(row.compile_seconds), True), (" and runs an epoch in ", False))
     gain = ""
     if row.speedup_low <= 1:
         gain = f", not measurably faster than {BASELINE}"

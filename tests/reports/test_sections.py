@@ -32,7 +32,7 @@ def told(example):
         ),
         (
             lambda example: slower(example.only(lambda cell: cell.engine in ("baseline", "tuple"))),
-            "An epoch of mnist in ≈ 33.6 h, not measurably faster than baseline, with identical bits.",
+            "tuple runs an epoch of mnist in ≈ 33.6 h, not measurably faster than baseline, with identical bits.",
         ),
     ],
 )
