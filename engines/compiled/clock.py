@@ -28,9 +28,9 @@ class Clock:
 
         When the block ends, `phases` includes it.
         """
-        self.stop(following=name)
+        self._turn_to(name)
         yield
-        self.stop(following=name)
+        self._turn_to(name)
 
     def add(self, other: Clock) -> None:
         """Add the phases and sizes of another clock, which has stopped."""
@@ -45,9 +45,13 @@ class Clock:
         if "looped_share" in other.sizes:
             self.sizes["looped_share"] = looped_rows / self.sizes["tape_rows"]
 
-    def stop(self, following: Optional[str] = None) -> None:
-        """End the last phase. following: the one that starts now."""
+    def stop(self) -> None:
+        """End the last phase."""
+        self._turn_to(None)
+
+    def _turn_to(self, name: Optional[str]) -> None:
+        """End the last phase, and start that one."""
         now = perf_counter()
         if self._phase is not None:
             self.phases[self._phase] += now - self._since
-        self._phase, self._since = following, now
+        self._phase, self._since = name, now

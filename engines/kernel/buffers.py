@@ -69,8 +69,8 @@ class Buffer:
         return self.array
 
 
-def at_cache_line(count: int) -> Any:
-    """That many zeros from a cache line on, as a view: a vector on two lines takes longer to load and to store."""
+def zeros_at_cache_line(count: int) -> Any:
+    """A view of zeros that begin at a cache line: a vector on two lines takes longer to load and to store."""
     whole = array("d", bytes(8 * count + CACHE_LINE))
     start = first_at_cache_line(whole)
     # Without a cast, because PyPy's cffi can't write to a slice of a view that is cast.

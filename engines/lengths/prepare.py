@@ -20,7 +20,7 @@ from zoomgrad.engines.compiled.lower import lower_passes, sizes
 from zoomgrad.engines.compiled.trace import trace
 from zoomgrad.engines.graph.collector import paused
 from zoomgrad.engines.graph.optimisers import Optimiser
-from zoomgrad.engines.kernel.buffers import at_cache_line, first_at_cache_line
+from zoomgrad.engines.kernel.buffers import first_at_cache_line, zeros_at_cache_line
 from zoomgrad.engines.kernel.program import Doubles
 from zoomgrad.engines.lengths.conductor import Conductor, ConductorInNumPy, Member
 from zoomgrad.engines.lengths.in_machine_code import ConductorInMachineCode
@@ -64,9 +64,9 @@ def _prepare(workload: Workload, options: Options, *, in_place: bool) -> Trainer
             if like:
                 buffers, places = _in_workspace(members[0].w, like)
             else:
-                buffers = [at_cache_line(len(start)) for _ in "pq"]
+                buffers = [zeros_at_cache_line(len(start)) for _ in "pq"]
                 places = list(range(len(start)))
-            buffers += [at_cache_line(len(buffers[0])) for _ in workload.optimiser.states]
+            buffers += [zeros_at_cache_line(len(buffers[0])) for _ in workload.optimiser.states]
             conductor = conductor_of(workload.optimiser, options, members, buffers)
             trainer = TrainerOfLengths(workload, start, members, buffers, places, conductor, clock)
         clock.stop()

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 STRAIGHT = 16
 """Up to this many terms of all sums are written one after the other; more are a loop of several terms at a time."""
 TERM_OF_UPDATE = 3
-"""Vector registers for a term that is updated first: its old and its new input, and a product."""
+"""Vector registers for a term whose weight is updated first: the old input, the new input, and a product."""
 RESERVE = 4
 """Vector registers to leave free when values that a loop does not change are read before it."""
 

@@ -152,6 +152,7 @@ class Nest:
         lanes = self.strips.block(len(self.limits), self.steps[-2] if len(self.limits) > 1 else 1)
         width = self.strips.widths[0]
         rate = self.minus_rate(width) if self.run.due else Known(word(Word.RATE), 8 * width, width > 1)
+        # A block makes room for the rate of a deferred update.
         has_room = self.run.due or len(lanes) + RESERVE <= vector_registers(self.writer.form.width)
         values = chain([rate] if self.run.takes_rate and has_room else [], self._invariants(lanes))
         # A smaller part is tried if registers ran out, so it leaves more of them free.

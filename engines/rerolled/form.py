@@ -78,7 +78,8 @@ class Form:
     def strip(self) -> int:
         """The most lanes side by side: in a tile, or in a block over listed inputs.
 
-        Besides the sums, a term takes two registers, and an update one for its rate.
+        Besides the sums, a term takes two registers, and an update one for its rate. A term of a deferred update takes
+        one more, for which machine code keeps a sum in memory.
         """
         return self.width * (self.registers - 3)
 

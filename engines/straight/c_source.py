@@ -26,7 +26,7 @@ FORWARD, BACKWARD = (tuple(BUFFERS[buffer] for buffer in ("x", "p", "w", last)) 
 LANGUAGE = Language(C, local="const double %s = %s;", store="%s = %s;", accumulate="q[%d] += %s;")
 
 
-FORMS = {"tcc": Form(), "gcc": Form(piece=100, units=CORES), "clang": Form(units=CORES)}
+FORMS = {"tcc": Form(piece=400), "gcc": Form(piece=100, units=CORES), "clang": Form(piece=400, units=CORES)}
 """Sizes from docs/results.md. gcc and Clang are slow enough that one translation unit for each core pays off."""
 
 

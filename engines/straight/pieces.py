@@ -44,7 +44,7 @@ class Form(NamedTuple):
     expression: int = 16
     """A value that takes more primitives than this gets a name."""
     units: int = 1
-    """Maximum number of translation units."""
+    """Maximum number of translation units. Only C has several."""
 
 
 class Language(NamedTuple):

@@ -22,7 +22,7 @@ from zoomgrad.engines.kernel.program import Stretch
 from zoomgrad.engines.rerolled.emit import c
 from zoomgrad.engines.rerolled.form import Form as LoopForm
 from zoomgrad.engines.rerolled.rearrange import from_panels, weight_reuse, whole_batches
-from zoomgrad.engines.straight.c_source import Form
+from zoomgrad.engines.straight.pieces import Form
 from zoomgrad.harness import workloads
 
 pytestmark = pytest.mark.host
@@ -47,7 +47,7 @@ MACHINE = [
 GENERATED = [*(pytest.param(engine, id=name) for name, engine in C.items()), *MACHINE]
 EVERY = [*GENERATED, *(pytest.param(name, id=name) for name in ("handwritten", "handwritten-sparse"))]
 SMALL = {"xor": 40, "mlp-5x4x3-b5": 12}
-NETWORKS = {**SMALL, "digits": 5, "mlp-64x32x10-b4": 11, "mlp-70x60x1": 9, "mlp-3x7x65": 9}
+NETWORKS = {**SMALL, "digits": 5, "mlp-64x32x10-b4": 11, "mlp-70x60x1": 9, "mlp-3x7x65": 9, "mlp-9x231x2": 3}
 """Layers below, at and above a block of neurons."""
 STEPS = {**NETWORKS, "tour": 20, "recurrent": 3, "conv-2d": 2, "attention": 2}
 """Workload -> steps."""

@@ -42,4 +42,4 @@ class LayeredModel(Model):
     layers: Any
 
     def parameters(self) -> array[float]:
-        return array("d", flat(self.layers).tobytes())
+        return array("d", np.asarray(flat(self.layers), np.float64).tobytes())

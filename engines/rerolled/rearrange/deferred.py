@@ -46,6 +46,7 @@ def defer_updates(step: Step, form: Form) -> Step:
     step = step.with_routine(in_place.SINKS, (run for run in sinks if run is not waiting))
     # The sink that settles the update reads the kept inputs.
     settling = waiting.loop.moved(lambda a: a._replace(base=before.start) if a.base == start else a)
+    assert settling != waiting.loop
     step = step.with_routine(SETTLE, [replace(waiting, loop=settling)])
     copied = steps.Copy(Place(before.start), Place(start), stop - start)
 

@@ -51,12 +51,11 @@ def read_from_panels(step: Step, form: Form) -> Step:
     placed = {run: replace(run, panel=Panel(*panel[:2], area.start, size)) for run, panel in panels.items()}
     plain = [] if step.is_divided else [run for run in panels if run.sums_rows and not run.is_live]
     talls = {placed[run]: tall for run in plain if (tall := _tall(run, panels[run], form))}
-    base = step.workspace
     if talls:
-        step, _ = step.with_area("tiles", max(run.rows * run.loop.counts[0] for run in talls))
+        step, area = step.with_area("tiles", max(run.rows * run.loop.counts[0] for run in talls))
     for name, runs in step.routines.items():
         new = [placed.get(run, run) for run in runs]
-        step = step.with_routine(name, chain(*(_in_tiles(run, base, talls.get(run, 0)) for run in new)))
+        step = step.with_routine(name, chain(*(_in_tiles(run, area.start, talls.get(run, 0)) for run in new)))
     return step
 
 

@@ -36,8 +36,9 @@ def check_step(step: Step) -> Step:
 
 def _check_span(step: Step, where: str, place: Place, size: int, rows: int = 1) -> None:
     last = place.base + (rows - 1) * place.per_row + size
-    if size < 1 or place.base < 0 or last > step.area_of(place.base).stop:
-        raise BrokenStep(f"{where} reaches from {place.base} to {last}, beyond an area")
+    area = step.area_of(max(place.base, 0))
+    if size < 1 or place.base < 0 or last > area.stop:
+        raise BrokenStep(f"{where} reaches from {place.base} to {last}, beyond {area.name}")
 
 
 def _check_division(step: Step, section: str, divided: steps.Divided) -> None:

@@ -185,7 +185,7 @@ class Give(Statement):
 
 @dataclass(frozen=True)
 class Action(Statement):
-    """One of the statements below, which have no fields of their own."""
+    """A statement without fields: one of the constants below."""
 
     what: str
     TEXT = "{what}"
@@ -199,9 +199,8 @@ SET_DUE, CLEAR_DUE = Action("set due"), Action("clear due")
 """Say whether an update waits for the next row."""
 MEASURE_WEIGHTS = Action("measure weights")
 """Compute a bound on the magnitude of the weights that zero inputs would skip."""
-LIST_EVERY_INPUT = Action("list every input")
-LIST_INPUTS = Action("list inputs")
-"""List the inputs that are not zero, or all of them if a weight may be infinite."""
+LIST_EVERY_INPUT, LIST_INPUTS = Action("list every input"), Action("list inputs")
+"""List all inputs; or those that are not zero, but all if a weight may be infinite."""
 LIST_ROWS = Action("list inputs of the rows")
 """List the inputs that are not zero for each of the rows taken together."""
 TURN_LISTS = Action("turn lists")

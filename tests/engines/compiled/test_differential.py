@@ -26,7 +26,7 @@ from tests.engines.compiled.compiling import (
 )
 from tests.engines.graphs import NAMED, classifier, leaf_values, random_graphs, side_by_side, tame_values
 from zoomgrad.engines.api import NonFiniteLoss
-from zoomgrad.engines.straight.c_source import Form
+from zoomgrad.engines.straight.pieces import Form
 
 KINDS = ("input", "parameter", "constant")
 

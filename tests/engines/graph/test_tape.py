@@ -16,8 +16,9 @@ from zoomgrad.engines.graph.tape import INPUT, NONE, PARAMETER, Tape, codes, nam
 from zoomgrad.engines.graph.value import Value
 from zoomgrad.engines.kernel import c_tree
 from zoomgrad.engines.nn import bind, squared_error
-from zoomgrad.engines.straight.c_source import Form, c_source
+from zoomgrad.engines.straight.c_source import c_source
 from zoomgrad.engines.straight.lower import lower
+from zoomgrad.engines.straight.pieces import Form
 from zoomgrad.engines.straight.published import published_source
 
 

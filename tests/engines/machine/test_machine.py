@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 
 import pytest
 
@@ -20,7 +21,7 @@ from zoomgrad.engines.machine.encode import Assembler
 from zoomgrad.engines.machine.memory import Memory
 from zoomgrad.engines.machine.nest import Writer
 from zoomgrad.engines.machine.program import assemble
-from zoomgrad.engines.machine.target import Word, vector_registers
+from zoomgrad.engines.machine.target import WORDS, Word, vector_registers
 from zoomgrad.engines.options import Options
 from zoomgrad.engines.rerolled.rearrange import rearrange
 from zoomgrad.engines.rerolled.reroll import reroll
@@ -65,16 +66,17 @@ def test_words_are_those_of_the_header():
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("width", [4, 8])
-@pytest.mark.parametrize("name", ["tour", "digits", "mlp-64x32x10-b4"])
+@pytest.mark.parametrize("name", ["tour", "digits", "mlp-64x32x10-b4", "mlp-9x231x2"])
 def test_a_listing_is_what_a_disassembler_reads(name, width, kind):
     capstone = pytest.importorskip("capstone")
     step, _ = step_of(name, KINDS[kind], width)
     code = assemble(step, form_of(KINDS[kind], width, vector_registers(width)))
     lines = [line for line in code.assembler.lines if line.size]
-    end = lines[-1].offset + lines[-1].size
     engine = capstone.Cs(capstone.CS_ARCH_X86, capstone.CS_MODE_64)
-    found = list(engine.disasm(bytes(code.assembler.code[:end]), 0))
+    found = list(engine.disasm(bytes(code.assembler.code[: lines[-1].offset + lines[-1].size]), 0))
     assert [(each.address, each.size) for each in found] == [(line.offset, line.size) for line in lines]
+    wide = [(text, 64 if "zmm" in text else 32) for text in map(str, lines) if re.search("[yz]mm", text)]
+    assert all(int(at) + size <= 8 * WORDS for text, size in wide for at in re.findall(r"r15 \+ (\d+)", text))
 
 
 def products(outer, inner, terms):
