@@ -119,6 +119,7 @@ class Section:
 
     def _act(self, action: steps.Action) -> list[Statement]:
         own, ends = self.step.own, f"t->taken + {self.rows} == t->stretch->batch"
+        assert own or action != steps.LIST_ROWS
         lists, per_row = ("lists + row", own.per_row) if own else ("live", 0)
         return [_ACTIONS[action].format(base=self.base, lists=lists, per_row=per_row, ends=ends)]
 

@@ -24,6 +24,7 @@ class NumpyKernel(PythonKernel):
     """A Kernel over the step. It has one workspace, of which its runs hold views."""
 
     def __init__(self, step: Step) -> None:
+        # Here, because every compiled engine imports this module, also without NumPy.
         import numpy as np
 
         from zoomgrad.engines.rerolled.emit.numpy_runs import Runs

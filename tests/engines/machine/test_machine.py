@@ -73,8 +73,8 @@ def test_a_listing_is_what_a_disassembler_reads(name, width, kind):
     code = assemble(step, form_of(KINDS[kind], width, vector_registers(width)))
     lines = [line for line in code.assembler.lines if line.size]
     engine = capstone.Cs(capstone.CS_ARCH_X86, capstone.CS_MODE_64)
-    found = list(engine.disasm(bytes(code.assembler.code[: lines[-1].offset + lines[-1].size]), 0))
-    assert [(each.address, each.size) for each in found] == [(line.offset, line.size) for line in lines]
+    read = list(engine.disasm(bytes(code.assembler.code[: lines[-1].offset + lines[-1].size]), 0))
+    assert [(each.address, each.size) for each in read] == [(line.offset, line.size) for line in lines]
     wide = [(text, 64 if "zmm" in text else 32) for text in map(str, lines) if re.search("[yz]mm", text)]
     assert all(int(at) + size <= 8 * WORDS for text, size in wide for at in re.findall(r"r15 \+ (\d+)", text))
 
