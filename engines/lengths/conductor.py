@@ -97,7 +97,9 @@ class ConductorInNumPy(Conductor):
 
         super().__init__(optimiser, members, buffers)
         self._numpy = np
-        self._step = optimiser.function_with(self._powers)
+        # CPython before 3.12.7 crashes if memoryviews that cffi uses are garbage in a cycle (python/cpython#77894).
+        # Hence a partial and not a bound method.
+        self._step = optimiser.function_with(partial(_powers, np))
         self._arrays = [np.asarray(buffer) for buffer in buffers]
 
     def update(self, index: int, rate: float, batch: int) -> None:
@@ -108,9 +110,10 @@ class ConductorInNumPy(Conductor):
             buffer[:] = changed
         q[:] = 0.0
 
-    def _powers(self, base: Any, exponent: float) -> Any:
-        numbers = base.tolist()
-        try:
-            return self._numpy.array(list(map(math.pow, numbers, itertools.repeat(exponent))))
-        except (ArithmeticError, ValueError):
-            return self._numpy.array([power(each, exponent) for each in numbers])
+
+def _powers(numpy: Any, base: Any, exponent: float) -> Any:
+    numbers = base.tolist()
+    try:
+        return numpy.array(list(map(math.pow, numbers, itertools.repeat(exponent))))
+    except (ArithmeticError, ValueError):
+        return numpy.array([power(each, exponent) for each in numbers])
