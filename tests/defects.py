@@ -477,9 +477,16 @@ DEFECTS = (
     Defect(
         "rerolled: inputs that fill no whole tile have no sink",
         "engines/rerolled/rearrange/from_panels.py",
-        "    if not left:\n",
-        "    if left:\n",
+        "        if of_tile:\n",
+        "        if of_tile == tall:\n",
         "engines/rerolled/test_together.py::test_random_networks_keep_their_bits[0]",
+    ),
+    Defect(
+        "rerolled: all strips of the weights are at one place",
+        "engines/rerolled/rearrange/in_strips.py",
+        "lanes = (self.rows * self.strip, ",
+        "lanes = (0, ",
+        "engines/test_within_buffers.py::test_bits_within_guarded_buffers[mlp-64x32x10-b4-4-dense]",
     ),
     Defect(
         "rerolled: the area for copied inputs is half as large",

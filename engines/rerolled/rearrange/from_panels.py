@@ -11,9 +11,8 @@ Example: loop 0 of `mlp-784x512x10-b100` reads `p[520 + j + 520*t]` for 784 term
 
 A sink's tiles also read its inputs, one row after another. If the inputs of all rows do not fit into the second-level
 cache, each strip fetches them again from farther away. So they are first copied in the order in which tiles read them.
-Inputs left over after the last whole tile are not copied.
 
-Example: loop 12 of the same network has 784 inputs. In tiles of 6, 780 of them become
+Example: loop 12 of the same network has 784 inputs: 130 tiles of 6, which become the lines below, and one of 4.
 
     loop 12 in tiles of 6 for up to 108 rows: for i<130 j<108 l<6: tiles[648*i + 6*j + l] = own[6*i + 2984*j + l]
     loop 12 in tiles of 6 for up to 108 rows from a panel: for i<130 j<6 l<512:
@@ -24,6 +23,7 @@ Source: Goto and van de Geijn, "Anatomy of high-performance matrix multiplicatio
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain
 from typing import Optional
@@ -59,38 +59,40 @@ def read_from_panels(step: Step, form: Form) -> Step:
     return step
 
 
-def _in_tiles(run: Run, base: int, tall: int) -> tuple[Run, ...]:
-    """Copy the inputs of whole tiles; the sink over these copies; the sink over the inputs that are left.
+def _in_tiles(run: Run, base: int, tall: int) -> Iterator[Run]:
+    """Copy a sink's inputs in tiles, and read the copies. The inputs left over form one lower tile.
 
-    base: of the copies. tall: the inputs of a tile; 0 if it has no copies.
+    base: of the copies. tall: the inputs of a tile; 0 if the run has no copies.
     """
-    if not tall or not run.panel:
-        return (run,)
+    if not tall:
+        yield run
+        return
+    whole, left = divmod(run.loop.counts[0], tall)
+    for first, tiles, of_tile in ((0, whole, tall), (whole * tall, 1, left)):
+        if of_tile:
+            yield from _with_copies(run, first, tiles, of_tile, base + first * run.rows)
+
+
+def _with_copies(run: Run, first: int, tiles: int, tall: int, base: int) -> tuple[Run, Run]:
+    """A loop that copies the inputs of tiles, and the sink over these copies. first: the first input."""
+    assert run.panel
     loop, rows, slot = run.loop, run.rows, run.panel.slot
-    (inputs, lanes), target, x = loop.counts, loop.target, loop.segments[0].operands[1 - slot]
-    (tiles, left), away = divmod(inputs, tall), target.lanes[0]
+    (segment,), target = loop.segments, loop.target
+    x, factor, away = segment.operands[1 - slot], segment.operands[slot], target.lanes[0]
     assert isinstance(x, Access)
-    assert isinstance(away, int)
-    copied = Segment(SLOTS[0], (), (Access(x.base, (tall, *x.terms, 1)),))
-    copies = Loop(Phase.FORWARD, (tiles, rows, tall), Access(base, (tall * rows, tall, 1)), tall, (copied,))
-    of_tiles = Access(base, (tall * rows, 1, 0), (tall,))
-    tiled = _sink(loop, slot, (tiles, tall, lanes), target._replace(lanes=(tall * away, *target.lanes)), of_tiles)
-    runs = Run(run.number, copies, rows=rows, tall=tall), replace(run, loop=tiled, tall=tall)
-    if not left:
-        return runs
-    x = x._replace(base=x.base + inputs - left)
-    target = target._replace(base=target.base + (inputs - left) * away)
-    return (*runs, replace(run, loop=_sink(loop, slot, (left, lanes), target, x)))
-
-
-def _sink(loop: Loop, slot: int, counts: tuple[int, ...], target: Access, x: Access) -> Loop:
-    """The sink with these counts, target and inputs."""
-    (segment,) = loop.segments
-    factor = segment.operands[slot]
     assert isinstance(factor, Access)
-    factor = factor._replace(lanes=(*[0] * (len(counts) - 1), factor.lanes[-1]))
-    operands = (x, factor) if slot else (factor, x)
-    return replace(loop, counts=counts, target=target, segments=(segment._replace(operands=operands),))
+    assert isinstance(away, int)
+    copied = Segment(SLOTS[0], (), (Access(x.base + first, (tall, *x.terms, 1)),))
+    copies = Loop(Phase.FORWARD, (tiles, rows, tall), Access(base, (tall * rows, tall, 1)), tall, (copied,))
+    x, factor = Access(base, (tall * rows, 1, 0), (tall,)), factor._replace(lanes=(0, *factor.lanes))
+    tiled = replace(
+        loop,
+        counts=(tiles, tall, loop.counts[1]),
+        target=target._replace(base=target.base + first * away, lanes=(tall * away, *target.lanes)),
+        segments=(segment._replace(operands=(x, factor) if slot else (factor, x)),),
+    )
+    panel = run.panel if tiles > 1 else None  # one tile reads each lane once
+    return Run(run.number, copies, rows=rows, tall=tall), replace(run, loop=tiled, tall=tall, panel=panel)
 
 
 def _tall(run: Run, panel: Panel, form: Form) -> int:
