@@ -186,11 +186,35 @@ class Block:
             return 0
         together = 4 if len(self.vectors) == 1 else 2
         rounds, rest = divmod(count, together)
+        ahead = self._part_of_next_strip(terms, rounds)
         with self.nest.counted_down(rounds):
+            if ahead:
+                pointer, size = ahead
+                self.code.integer("prefetcht0", Mem(pointer))
+                self.code.integer("add", pointer, size)
             self._terms(terms, together)
             self._advance(terms, level, 0, together)
         self._terms(terms, rest)
         return count - rest
+
+    def _part_of_next_strip(self, terms: Terms, rounds: int) -> Optional[tuple[Reg, int]]:
+        """What a tile over strips of weights fetches of the next strip: a pointer, and the bytes for each round.
+
+        All tiles together fetch the whole strip. Otherwise the first tile of each strip would wait for it.
+        """
+        run = self.nest.run
+        if not run.in_strips or run.rows == 1 or run.sums_rows:
+            return None
+        (weights,) = [source for source in terms.pointers if source.lanes[-1]]
+        first, tall, strip = self.nest.index[-2], self.nest.steps[-2], weights.lanes[0]
+        assert first
+        assert isinstance(strip, int)
+        size = -(-8 * strip * tall // (rounds * run.rows))
+        pointer = self.registers.integer()
+        self.code.integer("imul", pointer, first, rounds * size // tall)
+        self.code.integer("add", pointer, weights.base)
+        self.code.integer("add", pointer, 8 * strip)
+        return pointer, size
 
     def _terms(self, terms: Terms, count: int) -> None:
         """So many terms of each sum, one after the other."""

@@ -232,6 +232,8 @@ class Nest:
             loops.enter_context(self.registers.scope())
             if self.strips.repeats > 1:
                 loops.enter_context(self._counted(len(self.limits) - 1))
+            if self.run.in_strips:
+                loops.enter_context(self._counted(0))
             if self.run.panel and self.strips.widths[0] > 1:
                 with self.registers.scope():
                     self._pack(self.run.panel)
@@ -268,6 +270,8 @@ class Nest:
                     self.writer.load(vector, Mem(source, 8 * apart * at))
                     self.writer.store(Mem(to, 8 * (at - self.strips.at)), vector)
                     registers.release(vector)
+            if self.run.in_strips:  # the factors of the next strip
+                code.integer("prefetcht0", Mem(source, 8 * self.strips.lanes))
             code.integer("add", source, 8 * term)
             code.integer("add", to, 8 * self.strips.lanes)
 

@@ -17,7 +17,7 @@ SCALARS = Form(rearrangements=("in place", "deferred", "in rounds"))
 VECTORS = Form(
     width=8,
     units=CORES,
-    rearrangements=("in place", "deferred", "rows together", "whole batches", "from panels", "in rounds"),
+    rearrangements=("in place", "deferred", "rows together", "whole batches", "from panels", "in strips", "in rounds"),
 )
 
 

@@ -239,4 +239,4 @@ class Vector(NamedTuple):
     def in_next_tile(self, tall: int) -> Vector:
         """The same vector of the tile after this one, which has `tall` rows or inputs."""
         *tiles, outer, at = self.offsets
-        return self._replace(offsets=(1, outer, at) if tiles else (outer + tall, at))
+        return self._replace(offsets=(*tiles[:-1], 1, outer, at) if tiles else (outer + tall, at))

@@ -33,7 +33,7 @@ def rectangles(counts: Sequence[int], source: Access, to: Access) -> Iterator[by
     rows, columns = (1, 1, *counts[outer:])[-2:]
     strides: Any = [(0, 0, *access.lanes[outer:])[-2:] for access in (source, to)]
     row, column = map(list, zip(*strides))
-    is_turned = 1 in row and column != [1, 1]
+    is_turned = 1 in row and column != [1, 1] and columns > SIDE
     for start in zip(*starts):
         for first in range(0, rows, SIDE if is_turned else rows):
             source_at, to_at = (8 * (at + first * by) for at, by in zip(start, row))

@@ -203,6 +203,8 @@ class _Nest:
         body = list(self._over_rows())
         if self.run.panel and self.packed:
             body.insert(0, self._pack(self.run.panel))
+        if self.run.in_strips:
+            body = [For(LANE_NAMES[0], self.limits[0], body)]
         if self.strips.repeats > 1:
             inner = LANE_NAMES[len(self.limits) - 1]
             body = [For(inner, self.strips.repeats * self.strips.lanes, body, self.strips.lanes)]
@@ -225,7 +227,7 @@ class _Nest:
                 yield f"const long long {stop} = {start} + ({limit} - {start}) / {height} * {height};"
             if start != stop:
                 body = list(self._block(height))
-                for lane in reversed(range(len(self.limits) - 2)):
+                for lane in reversed(range(int(self.run.in_strips), len(self.limits) - 2)):
                     body = [For(LANE_NAMES[lane], self.limits[lane], body)]
                 yield For(LANE_NAMES[len(self.limits) - 2], stop, body, height, start)
             start = stop

@@ -12,6 +12,7 @@ from zoomgrad.engines.rerolled.rearrange.deferred import defer_updates
 from zoomgrad.engines.rerolled.rearrange.from_panels import read_from_panels
 from zoomgrad.engines.rerolled.rearrange.in_place import update_in_place
 from zoomgrad.engines.rerolled.rearrange.in_rounds import run_in_rounds
+from zoomgrad.engines.rerolled.rearrange.in_strips import store_in_strips
 from zoomgrad.engines.rerolled.rearrange.together import take_rows_together
 from zoomgrad.engines.rerolled.rearrange.whole_batches import update_with_whole_batches
 from zoomgrad.engines.rerolled.rearrange.zeros import skip_zeros
@@ -25,6 +26,7 @@ REARRANGEMENTS = {
     "rows together": take_rows_together,
     "whole batches": update_with_whole_batches,
     "from panels": read_from_panels,
+    "in strips": store_in_strips,
     "in rounds": run_in_rounds,
 }
 

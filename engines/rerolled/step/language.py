@@ -61,6 +61,8 @@ class Run:
     panel: Optional[Panel] = None
     tall: int = 0
     """If it copies the inputs of a sink tile by tile, or reads the copies: the inputs of a tile."""
+    in_strips: bool = False
+    """Whether its first lane count is the strip of weights that are stored strip by strip."""
     rounds: tuple[Loop, ...] = ()
     """The loops of a round, if it is a series: see series.py. `number` and `loop` are then those of the first loop."""
 
@@ -98,6 +100,7 @@ class Run:
         hows = {
             "in place": self.in_place,
             "over nonzero inputs": self.is_live,
+            "in strips": self.in_strips,
             f"in tiles of {self.tall}": self.tall,
             f"for up to {self.rows} rows": self.rows > 1,
             "from a panel": self.panel,
