@@ -101,10 +101,7 @@ static int set_prev(Value *v, PyObject *operands, void *unused) {
     return failed;
 }
 
-PyDoc_STRVAR(
-    parts_doc,
-    "_parts()\n--\n\nThe arguments of `_restore`, then the dict of the program's own attributes or None.");
-
+/* `_parts()`: the arguments of `_restore`, then the dict of the program's own attributes or None. */
 static PyObject *value_parts(Value *v, PyObject *unused) {
     PyObject *name = new_reference(name_of(v)), *constant = new_reference(get_extra(v, CONSTANT));
     const int is_op = v->op != LEAF && v->op != CUSTOM;
@@ -113,11 +110,8 @@ static PyObject *value_parts(Value *v, PyObject *unused) {
         constant ? constant : new_reference(Py_None), is_op ? Py_True : Py_False, v->attributes ? v->attributes : Py_None);
 }
 
-PyDoc_STRVAR(
-    restore_doc,
-    "_restore(data, grad, operands, name, constant, is_op)\n--\n\n"
-    "Give it these parts. is_op: whether the name is that of an op in the table, whose contributions it makes.");
-
+/* `_restore(data, grad, operands, name, constant, is_op)` gives a Value these parts. is_op: whether the name is that of
+   an op in the table, whose contributions it makes. */
 static PyObject *value_restore(Value *self, PyObject *arguments) {
     PyObject *data, *grad, *operands, *name, *constant;
     int is_op;

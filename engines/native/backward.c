@@ -132,8 +132,6 @@ static PyObject *value_backward(Value *self, PyObject *unused) {
     Py_RETURN_NONE;
 }
 
-PyDoc_STRVAR(contribute_doc, "_contribute()\n--\n\nAdd this Value's contributions to its operands' gradients.");
-
 static PyObject *value_contribute(Value *self, PyObject *unused) {
     if (contribute_by_op(self) < 0)
         return NULL;

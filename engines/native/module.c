@@ -23,10 +23,10 @@ static PyMethodDef methods[] = {
     METHODS(UNARY_METHOD, BINARY_METHOD)
     {"topo", METHOD(value_topo), METH_NOARGS, topo_doc},
     {"backward", METHOD(value_backward), METH_NOARGS, backward_doc},
-    {"_contribute", METHOD(value_contribute), METH_NOARGS, contribute_doc},
-    {"_record", METHOD(value_record), METH_VARARGS, record_doc},
-    {"_parts", METHOD(value_parts), METH_NOARGS, parts_doc},
-    {"_restore", METHOD(value_restore), METH_VARARGS, restore_doc},
+    {"_contribute", METHOD(value_contribute), METH_NOARGS, NULL},
+    {"_record", METHOD(value_record), METH_VARARGS, NULL},
+    {"_parts", METHOD(value_parts), METH_NOARGS, NULL},
+    {"_restore", METHOD(value_restore), METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 
@@ -56,14 +56,8 @@ static PyType_Spec spec = {
     "zoomgrad.engines.native.Value", sizeof(Value), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots,
 };
 
-PyDoc_STRVAR(
-    dress_doc,
-    "dress(init, heirs, style)\n--\n\n"
-    "A new class like Value to stand in for a program's own, whose attributes Python sets.\n\n"
-    "init: the program's constructor.\n"
-    "heirs: whether operators create the subclass of their operand.\n"
-    "style: bits for the type of its numbers, FLOAT_DATA and the like.");
-
+/* `dress(init, heirs, style)`: a new class like Value to stand in for a program's own, whose attributes Python sets.
+   init: the program's constructor. heirs and style: as in Dress, with bits such as FLOAT_DATA. */
 static PyObject *value_dress(PyObject *unused, PyObject *arguments) {
     PyObject *init;
     int heirs;
@@ -82,10 +76,7 @@ static PyObject *value_dress(PyObject *unused, PyObject *arguments) {
     return type;
 }
 
-PyDoc_STRVAR(
-    configure_doc,
-    "configure(*helpers)\n--\n\nGive this module what it calls in Python, and return the class Value.");
-
+/* `configure(*helpers)` gives this module what it calls in Python, and returns the class Value. */
 static PyObject *configure(PyObject *module, PyObject *arguments) {
     helpers = new_reference(arguments); /* and former ones stay, because one of them may be running */
     undressed.init = PyTuple_GetItem(helpers, CONSTRUCT);
@@ -93,8 +84,8 @@ static PyObject *configure(PyObject *module, PyObject *arguments) {
 }
 
 static PyMethodDef functions[] = {
-    {"configure", configure, METH_VARARGS, configure_doc},
-    {"dress", value_dress, METH_VARARGS, dress_doc},
+    {"configure", configure, METH_VARARGS, NULL},
+    {"dress", value_dress, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 

@@ -51,13 +51,9 @@ static int write_rows(
     return 0;
 }
 
-PyDoc_STRVAR(
-    record_doc,
-    "_record(inputs, parameters, roots)\n--\n\n"
-    "The rows below each of the roots in canonical order. The arguments are tuples.\n\n"
-    "Returns (ops, numbers, constants), or None for a graph that can't be recorded. `ops` is a bytearray of one byte\n"
-    "per row. `numbers` is one of 32-bit ints: left, right and index of all rows, then the row of each root.");
-
+/* `_record(inputs, parameters, roots)`: the rows below each of the roots in canonical order. The arguments are tuples.
+   Returns (ops, numbers, constants), or None for a graph that can't be recorded. `ops` is a bytearray of one byte per
+   row. `numbers` is one of 32-bit ints: left, right and index of all rows, then the row of each root. */
 static PyObject *value_record(Value *unused, PyObject *arguments) {
     PyObject *inputs, *parameters, *roots, *ops = NULL, *numbers = NULL, *recorded = NULL;
     if (!PyArg_ParseTuple(
