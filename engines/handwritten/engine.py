@@ -60,9 +60,20 @@ class ByHand(Row):
         # Without -mfma, which implies wider vectors.
         return widest(toolchains.macros(self.toolchain(), native() if self.options.native else ()))
 
-    def source(self, network: Network) -> str:
-        """The C for that network on this machine. Raises Unavailable without a compiler."""
-        return mlp_source(network, self.lanes(), sparse=self.options.sparse)
+    def source(self, network: Network, lanes: Optional[int] = None) -> str:
+        """The C for that network. lanes: by default those of this machine. Raises Unavailable without a compiler."""
+        macros = {
+            **dict(zip(("INPUTS", "HIDDEN", "OUTPUTS"), network.shape)),
+            "LANES": lanes or self.lanes(),
+            "CROSS_ENTROPY": int(network.loss == "cross_entropy"),
+            "SPARSE": int(self.options.sparse),
+        }
+        headers = ["rerolled/emit/vectors.h", "kernel/kernel.h", "kernel/rows.h", "kernel/training.h"]
+        if self.options.sparse:
+            macros.update(FIRST=0, LISTED=network.shape[0], FACTOR_COUNT=network.shape[1])  # for zeros.h
+            headers += ["rerolled/emit/live.h", "rerolled/emit/zeros.h"]
+        files = (*headers, "handwritten/mlp.c", "kernel/train.c")
+        return unit([*(Define(name, number) for name, number in macros.items()), *map(Include, files)])
 
     def supports(self, workload: Workload) -> Optional[str]:
         network = workload.network
@@ -90,19 +101,3 @@ class ByHand(Row):
         trainer = CompiledTrainer(program, workload)
         clock.stop()
         return trainer
-
-
-def mlp_source(network: Network, lanes: int, *, sparse: bool) -> str:
-    """The C of a network. lanes: doubles in a vector. sparse: the first layer visits only inputs that are not 0."""
-    macros = {
-        **dict(zip(("INPUTS", "HIDDEN", "OUTPUTS"), network.shape)),
-        "LANES": lanes,
-        "CROSS_ENTROPY": int(network.loss == "cross_entropy"),
-        "SPARSE": int(sparse),
-    }
-    headers = ["rerolled/emit/vectors.h", "kernel/kernel.h", "kernel/rows.h", "kernel/training.h"]
-    if sparse:
-        macros.update(FIRST=0, LISTED=network.shape[0], FACTOR_COUNT=network.shape[1])  # for zeros.h
-        headers += ["rerolled/emit/live.h", "rerolled/emit/zeros.h"]
-    files = (*headers, "handwritten/mlp.c", "kernel/train.c")
-    return unit([*(Define(name, number) for name, number in macros.items()), *map(Include, files)])

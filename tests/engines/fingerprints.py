@@ -21,7 +21,6 @@ from zoomgrad import engines
 from zoomgrad.engines.api import Unavailable
 from zoomgrad.engines.compiled.emit import text
 from zoomgrad.engines.compiled.lower import lower
-from zoomgrad.engines.handwritten.engine import mlp_source
 from zoomgrad.engines.kernel.extension import LIMITED_API
 from zoomgrad.engines.rerolled.fitted import fitted
 from zoomgrad.harness import workloads
@@ -45,8 +44,9 @@ def texts():
     """Return {engine: {graph: hash}} for one engine per generated text; the others differ only in compiler flags."""
     found = texts_over([*tapes_of_programs(), *tapes_of_workloads(TRACED)])
     networks = {name: workloads.load(name).network for name in BY_HAND}
-    for name, sparse in (("handwritten", False), ("handwritten-sparse", True)):
-        found[name] = {each: digest(mlp_source(network, 8, sparse=sparse)) for each, network in networks.items()}
+    for name in ("handwritten", "handwritten-sparse"):
+        engine = engines.load(name)
+        found[name] = {each: digest(engine.source(network, 8)) for each, network in networks.items()}
     return found
 
 
