@@ -29,15 +29,20 @@ class JaxModel(LayeredModel):
             jax.config.update("jax_cpu_enable_async_dispatch", task.threads > 1)
             self.task = task
             self.x, self.y = (jnp.array(rows_of(column)) for column in (task.features, task.targets))
-            self.step = jax.jit(self.train_batch, static_argnames="batch", donate_argnums=0)
-            self.epoch = jax.jit(self.train_batches, static_argnames="batch", donate_argnums=0)
+            self.step = jax.jit(self.train, static_argnames="batch", donate_argnums=0)
             self.some_rows = jax.jit(self.slopes, static_argnames="rows")
             self.restart(task.start)
-        self.build(clock)
+        # Later calls find the result in jit's own cache.
+        with clock.phase("trace"):
+            traced = self.step.trace(self.layers, self.x, self.y, 0, self.some_rates(), batch=task.batch)
+        with clock.phase("lower"):
+            lowered = traced.lower()
+        with clock.phase("compile"):
+            lowered.compile()
 
-    def build(self, clock: Clock) -> None:
-        """Compile what whole batches need."""
-        compile_by_phase(clock, self.step, self.layers, self.x, self.y, 0, 0.0, batch=self.task.batch)
+    def some_rates(self) -> Any:
+        """The rates of a call of `train`, as an example."""
+        return 0.0
 
     def outputs(self, layers: Any, values: Any) -> Any:
         network = self.task.network
@@ -69,17 +74,10 @@ class JaxModel(LayeredModel):
         x, y = (lax.dynamic_slice_in_dim(data, first, rows) for data in (x, y))
         return jax.grad(total, has_aux=True)(layers, x, y)  # type: ignore[no-any-return]
 
-    def train_batch(self, layers: Any, x: Any, y: Any, first: Any, rate: Any, *, batch: int) -> tuple[Any, Any]:
+    def train(self, layers: Any, x: Any, y: Any, first: Any, rate: Any, *, batch: int) -> tuple[Any, Any]:
         slopes, losses = self.slopes(layers, x, y, first, batch)
         step = rate / batch
         return jax.tree.map(lambda parameter, slope: parameter - step * slope, layers, slopes), losses
-
-    def train_batches(self, layers: Any, x: Any, y: Any, first: Any, rates: Any, *, batch: int) -> tuple[Any, Any]:
-        def step(layers: Any, of_batch: tuple[Any, Any]) -> tuple[Any, Any]:
-            return self.train_batch(layers, x, y, *of_batch, batch=batch)
-
-        layers, losses = lax.scan(step, layers, (first + batch * jnp.arange(len(rates)), rates))
-        return layers, losses.ravel()
 
     def restart(self, parameters: Any) -> None:
         self.layers = jax.tree.map(jnp.array, layers(self.task.network.shape, parameters))
@@ -99,22 +97,17 @@ class JaxModel(LayeredModel):
 class ScanModel(JaxModel):
     """The same with one call for all batches in a row."""
 
-    def build(self, clock: Clock) -> None:
-        batches = self.task.features.rows // self.task.batch
-        rates = np.zeros(batches)
-        compile_by_phase(clock, self.epoch, self.layers, self.x, self.y, 0, rates, batch=self.task.batch)
+    def some_rates(self) -> Any:
+        return np.zeros(self.task.features.rows // self.task.batch)
+
+    def train(self, layers: Any, x: Any, y: Any, first: Any, rates: Any, *, batch: int) -> tuple[Any, Any]:
+        def step(layers: Any, of_batch: tuple[Any, Any]) -> tuple[Any, Any]:
+            return super(ScanModel, self).train(layers, x, y, *of_batch, batch=batch)
+
+        layers, losses = lax.scan(step, layers, (first + batch * jnp.arange(len(rates)), rates))
+        return layers, losses.ravel()
 
     def whole_batches(self, first: int, batch: int, rates: Sequence[float]) -> list[Any]:
         some = np.asarray(rates, np.float64)
-        self.layers, losses = self.epoch(self.layers, self.x, self.y, first, some, batch=batch)
+        self.layers, losses = self.step(self.layers, self.x, self.y, first, some, batch=batch)
         return [losses]
-
-
-def compile_by_phase(clock: Clock, function: Any, *arguments: Any, **static: Any) -> None:
-    """Compile a jitted function. Its later calls find the result in jit's own cache."""
-    with clock.phase("trace"):
-        traced = function.trace(*arguments, **static)
-    with clock.phase("lower"):
-        lowered = traced.lower()
-    with clock.phase("compile"):
-        lowered.compile()
