@@ -41,10 +41,10 @@ def published_source(tape: Tape) -> Source:
         Define("LOSS", tape.loss),
         libm(LIBM),
         Text([f"double data[{size}];", f"double grad[{size}];"]),
-        _function("set_input", set_input or ["(void)x;"], "const double *x"),
-        _function("forward", list(_forward(tape))),
-        _function("backward", list(_backward(tape))),
-        _function("update", update or ["(void)rate, (void)batch;"], "double rate", "double batch"),
+        Function("void", "published_set_input", ("const double *x",), set_input or ["(void)x;"]),
+        Function("void", "published_forward", (), [Text(list(_forward(tape)))]),
+        Function("void", "published_backward", (), [Text(list(_backward(tape)))]),
+        Function("void", "published_update", ("double rate", "double batch"), update or ["(void)rate, (void)batch;"]),
         Comment("Indices of parameters and outputs in data[] and grad[]."),
         _table("parameter_rows", parameters),
         _table("output_rows", tape.outputs),
@@ -97,10 +97,6 @@ def spelled(expr: Expr) -> str:
 def _constant(tape: Tape, row: int) -> str:
     constant = tape.number(row)
     return "" if constant is None else number(constant)[0]
-
-
-def _function(name: str, lines: list[str], *parameters: str) -> Function:
-    return Function("void", f"published_{name}", parameters, [Text(lines)])
 
 
 def _rows_of(tape: Tape, kind: int, count: int) -> list[int]:
