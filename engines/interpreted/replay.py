@@ -49,7 +49,11 @@ class ReplayingTrainer(ScalarTrainer):
         super().__init__(nn, workload)
         self._graphs: dict[int, _Graph] = {}
         """Length of a row -> its graph."""
-        self._graph = self._graph_for(workload.row(0))
+        try:
+            self._graph = self._graph_for(workload.row(0))
+        except DOMAIN_ERRORS as error:
+            tell_domain_error(0, error)
+            raise
         self.phases = {"trace": perf_counter() - start}
 
     def _graph_for(self, row: array[float]) -> _Graph:
@@ -57,12 +61,8 @@ class ReplayingTrainer(ScalarTrainer):
         if len(row) in self._graphs:
             return self._graphs[len(row)]
         inputs = [self.Value(x) for x in row]
-        try:
-            outputs = self._workload.outputs(self._model, inputs)
-            loss = self._workload.loss(self._model, inputs, outputs)
-        except DOMAIN_ERRORS as error:
-            tell_domain_error(len(self.losses), error)
-            raise
+        outputs = self._workload.outputs(self._model, inputs)
+        loss = self._workload.loss(self._model, inputs, outputs)
         computed = [v for v in loss.topo() if v._prev]
         if not all(v._contribute in FORWARD for v in computed):
             raise Unavailable("replay can't compute an operation that a program adds", "Use `--engine hoisted`.")
