@@ -6,13 +6,13 @@ rows 0 `a`, 1 `b`, 2 `*` 0 1, 3 `+` 2 0.
 
 from __future__ import annotations
 
-import math
 import threading
 from array import array
 from collections.abc import Sequence
 from typing import Any
 
 from zoomgrad.engines.api import CyclicGraph, Number
+from zoomgrad.engines.arguments import finite
 from zoomgrad.engines.graph.ops import OPS
 from zoomgrad.engines.graph.tape import CONSTANT, INPUT, LEAVES, NONE, PARAMETER, Tape, codes
 from zoomgrad.engines.graph.value import Value
@@ -135,10 +135,12 @@ class _Walk:
                 ops[row], constant = code_of[v._name], v._constant
             elif index[row] != NONE:
                 continue
-            elif _is_finite(v.data):
-                constant = float(v.data)
             else:
-                raise ValueError(f"a leaf is {v.data}, and constants must be finite\n  Name it among the inputs.")
+                try:
+                    constant = finite(v.data, "a constant")
+                except (TypeError, ValueError):
+                    what = f"a leaf is {v.data}, and constants must be finite"
+                    raise ValueError(f"{what}\n  Name it among the inputs.") from None
             if constant is not None:
                 index[row] = len(constants)
                 constants.append(constant)
@@ -157,10 +159,3 @@ def _check_recorded(what: str, v: Any) -> None:
     if not isinstance(v, Value) and not hasattr(v, "_record"):
         remedy = "Build the graph from `engines.load(name).Value`."
         raise TypeError(f"{what} is {v!r}, not a Value of a compiled engine\n  {remedy}")
-
-
-def _is_finite(number: Any) -> bool:
-    try:
-        return math.isfinite(number)
-    except (TypeError, OverflowError):  # an array or text, or a large int
-        return False
