@@ -199,15 +199,15 @@ class Programs:
                 sleep(pause)
                 pause = min(2 * pause, _POLL_SECONDS)
             if left <= 0.0:
-                raise NoAnswer(f"took longer than {self.seconds:g} s", _text(printed), limit="time")
+                raise NoAnswer(f"took longer than {self.seconds:g} s", printed.decode(errors="replace"), limit="time")
             if len(printed) > self.most_bytes:
                 raise NoAnswer(f"wrote more than {self.most_bytes:,} bytes", limit="output")
-        code = next(filter(None, codes), 0)
+        answer, code = printed.decode(errors="replace"), next(filter(None, codes), 0)
         if code:
             name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
             how = f"ended with exit code {code}" if code > 0 else f"was ended by {name}"
-            raise NoAnswer(how, _text(printed), code=code)
-        return _text(printed)
+            raise NoAnswer(how, answer, code=code)
+        return answer
 
 
 def _kill(processes: Sequence[subprocess.Popen[bytes]]) -> None:
@@ -226,10 +226,6 @@ def _kill(processes: Sequence[subprocess.Popen[bytes]]) -> None:
 _OWN_GROUP: dict[str, Any] = {"process_group": 0} if sys.version_info >= (3, 11) else {"start_new_session": True}
 """A group, so that a driver's children end with it. Where possible not a session, so that killing our session also
 kills the program. Never `preexec_fn`, which may hang in a process with threads."""
-
-
-def _text(printed: bytearray) -> str:
-    return printed.decode(errors="replace")
 
 
 def lower_limits(pid: int, most: Mapping[str, int]) -> None:
