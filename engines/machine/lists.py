@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import ClassVar, Union
 
+from zoomgrad.engines.machine.buffers.copies import in_steps
 from zoomgrad.engines.machine.encode import R8, R9, RAX, RCX, RDI, RDX, RSI, RSP, Assembler, Mem, Reg, Vec
 from zoomgrad.engines.machine.expression import MASK, NOT_EQUAL, Evaluator
 from zoomgrad.engines.machine.target import BASE, W, Word, word
@@ -133,24 +134,21 @@ class Lists:
     def _one_and_squares(self, span: Span) -> None:
         """`1 + the sum of the squares of these places`, in xmm0."""
         code, width = self.code, self.width
-        sums, square = [Vec(number, 8 * width) for number in range(4)], Vec(4, 8 * width)
-        one, singles = Vec(4, 8), Vec(5, 8)
+        sums, singles = [Vec(number, 8 * width) for number in range(4)], Vec(5, 8)
+
+        def add(step: int) -> None:
+            kind, totals = ("pd", sums) if step > 1 else ("sd", [singles])
+            for number, total in enumerate(totals):
+                square = Vec(4, total.size)
+                self.evaluator.load(square, Mem(RSI, total.size * number))
+                code.vector(f"vmul{kind}", square, square, square)
+                code.vector(f"vadd{kind}", total, total, square)
+
         for each in (*sums, singles):
             self.evaluator.clear(each)
         code.integer("lea", RSI, Mem(self.base if self.step.is_own(span[0]) else W, 8 * span[0]))
-        rounds, rest = divmod(span[1] - span[0], 4 * width)
-        if rounds:
-            code.integer("mov", RCX, rounds)
-            with code.counted_down(RCX):
-                for number, each in enumerate(sums):
-                    self.evaluator.load(square, Mem(RSI, 8 * width * number))
-                    code.vector("vmulpd", square, square, square)
-                    code.vector("vaddpd", each, each, square)
-                code.integer("add", RSI, 32 * width)
-        for number in range(rest):
-            self.evaluator.load(one, Mem(RSI, 8 * number))
-            code.vector("vmulsd", one, one, one)
-            code.vector("vaddsd", singles, singles, one)
+        code.integer("mov", RCX, span[1] - span[0])
+        in_steps(code, (4 * width, 1), add, 8)
         for each in sums[1:]:
             code.vector("vaddpd", sums[0], sums[0], each)
         self.evaluator.store(Mem(RSP, -128), sums[0])  # below the stack, where no signal writes
@@ -180,14 +178,12 @@ class Lists:
 
     def unless_all_listed(self, label: str) -> None:
         """Jump to the label unless the lists of all rows taken together hold every input."""
-        code, again = self.code, self.code.new_label()
+        code = self.code
         code.integer("mov", RCX, word(Word.COUNT))
         point_to_list(code, self.step, RSI, "lists")
-        code.label(again)
-        code.jump(label, "ne", Mem(RSI), self.count)
-        code.integer("add", RSI, _list_bytes(self.step, "lists"))
-        code.integer("sub", RCX, 1)
-        code.jump(again, "g")
+        with code.unless("e", RCX, 0), code.counted_down(RCX):
+            code.jump(label, "ne", Mem(RSI), self.count)
+            code.integer("add", RSI, _list_bytes(self.step, "lists"))
 
     def _turn(self, _: steps.Action) -> None:
         """List, for each input, the rows that list it. Rows keep their order, which is the order of terms."""
