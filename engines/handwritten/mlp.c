@@ -119,7 +119,7 @@ INLINE void descend_and_sum(vec *out, vec *m, const double *before, const vec *g
 
 #if SPARSE
 #define VISITED net.live.at, net.live.count
-#define MEASURE t->state.bound = bound_of_weights((double *)net.p.w1, sizeof net.p.w1 / sizeof(double))
+#define MEASURE t->state.bound = 1.0 + squares((double *)net.p.w1, sizeof net.p.w1 / sizeof(double))
 #else
 #define VISITED 0, INPUTS
 #define MEASURE (void)0

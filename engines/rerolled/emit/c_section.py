@@ -35,7 +35,7 @@ _ACTIONS = {
     steps.NEXT_RATE: "t->state.rate = *t->rates++;",
     steps.SET_DUE: "t->state.due = 1;",
     steps.CLEAR_DUE: "t->state.due = 0;",
-    steps.MEASURE_WEIGHTS: "t->state.bound = bound_of_weights(w + WEIGHT, WEIGHT_COUNT);",
+    steps.MEASURE_WEIGHTS: "t->state.bound = 1.0 + squares(w + WEIGHT, WEIGHT_COUNT);",
     steps.LIST_EVERY_INPUT: "list_every_input(live);",
     steps.LIST_INPUTS: "list_inputs(t, w + X, 0, live);",
     steps.LIST_ROWS: f"list_rows(t, w + OWN, {{per_row}}, lists, {COUNT});",

@@ -7,6 +7,7 @@
 /* On magnitudes; infinity and NaN are not below it. */
 static const double LIMIT = 1e300;
 
+/* 1 more than this bounds all magnitudes, because |x| <= 1 + x * x. */
 static __attribute__((noinline)) double squares(const number *a, long long count)
 {
     /* Separate names, because compilers that do not unroll keep an array in memory. */
@@ -25,12 +26,6 @@ static __attribute__((noinline)) double squares(const number *a, long long count
     for (; i < count; i++)
         all += a[i] * a[i];
     return all;
-}
-
-/* A bound on the magnitude of all weights, because |x| <= 1 + x * x. */
-static double bound_of_weights(const number *weights, long long count)
-{
-    return 1.0 + squares(weights, count);
 }
 
 static __attribute__((noinline)) int has_zeros(const number *a)
