@@ -118,7 +118,7 @@ def _call(code: Assembler, which: int, arguments: Sequence[Mem]) -> None:
     """Call a function of the member at R12. A fourth argument may be in its register already."""
     for register, argument in zip((RDI, RSI, RDX, RCX), arguments):
         code.integer("mov", register, argument)
-    code.call(_of_member(which))
+    code.integer("call", _of_member(which))
 
 
 def _word(field: Any) -> int:

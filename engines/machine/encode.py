@@ -377,12 +377,9 @@ class Assembler:
         opcode = bytes((0x0F, 0x80 | CONDITIONS[condition])) if condition else b"\xe9"
         self._instruction(f"j{condition or 'mp'}", (label,), Forms(far=opcode), label=label)
 
-    def call(self, target: Union[str, Mem]) -> None:
-        """Call a label, or the address in memory."""
-        if isinstance(target, Mem):
-            self.integer("call", target)
-        else:
-            self._instruction("call", (target,), Forms(far=b"\xe8"), label=target)
+    def call(self, label: str) -> None:
+        """Call a label. `integer("call", place)` calls the address in memory."""
+        self._instruction("call", (label,), Forms(far=b"\xe8"), label=label)
 
     def plain(self, name: str) -> None:
         """Append `ret`, or `vzeroupper`, which clears all but the lower 16 bytes of vector registers.

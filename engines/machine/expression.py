@@ -226,7 +226,7 @@ class Evaluator:
                 self.load(Vec(number, 8), argument)
         if any(vector.size > 16 for vector in vectors):
             code.plain("vzeroupper")
-        code.call(code.function(function))
+        code.integer("call", code.function(function))
         if to.number:
             self.load(to, Vec(0, 8))
         for register, place in kept:
