@@ -75,10 +75,10 @@ def group(sums: Sums, most: Optional[int] = None) -> list[Group]:
     `_Regularity`.
     """
     groups: list[Group] = []
-    in_order = waves(sums)
-    origins = _Origins(sums, in_order.colours)
+    waves_of_phases, colours = waves(sums)
+    origins = _Origins(sums, colours)
     regularity = _Regularity(sums, most)
-    for phase, of_phase in zip(Phase, in_order.of_phases):
+    for phase, of_phase in zip(Phase, waves_of_phases):
         for wave in of_phase:
             for lanes in _by_shape(wave, _Shapes(sums, origins, wave)):
                 pieces = len(lanes)

@@ -49,17 +49,11 @@ ODD = 0x9E3779B97F4A7C15
 """2**64 over the golden ratio, made odd: Knuth's multiplier for hashing."""
 
 
-class Waves(NamedTuple):
-    """Sums in running order; the numbers of the sums in a wave ascend."""
+def waves(all_sums: Sums) -> tuple[list[list[Ints]], Optional[Ints]]:
+    """The waves of values, of gradients and of sinks, which are one wave; the numbers of the sums in a wave ascend.
 
-    of_phases: tuple[list[Ints], ...]
-    """The waves of values, of gradients and of sinks, which are one wave."""
-    colours: Optional[Ints]
-    """Node -> its colour, if sums of equal colour waited for each other."""
-
-
-def waves(all_sums: Sums) -> Waves:
-    """The waves of all phases."""
+    Also returns node -> its colour, if sums of equal colour waited for each other.
+    """
     kinds = all_sums.kind.take(all_sums.node)
     inner, sinks = np.flatnonzero(kinds != SINK), np.flatnonzero(kinds == SINK)
     sums = all_sums.with_terms(np.flatnonzero(all_sums.kind.take(all_sums.owner) != SINK))
@@ -80,8 +74,7 @@ def waves(all_sums: Sums) -> Waves:
         in_order, _ = _in_order(edges, latest[numbers], PATIENCE * len(in_order))
     values = [inner.take(wave[is_value.take(wave)]) for wave in in_order]
     gradients = [inner.take(wave[~is_value.take(wave)]) for wave in in_order]
-    of_phases = ([wave for wave in waves if len(wave)] for waves in (values, gradients, [sinks]))
-    return Waves(tuple(of_phases), colours)
+    return [[wave for wave in waves if len(wave)] for waves in (values, gradients, [sinks])], colours
 
 
 class _Edges(NamedTuple):
