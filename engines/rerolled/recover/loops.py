@@ -147,11 +147,6 @@ class Loop:
         """The number of primitives that the loop computes."""
         return self.lanes * sum(segment.work for segment in self.segments)
 
-    @property
-    def looped_work(self) -> int:
-        """The number of primitives that counted loops compute."""
-        return self.lanes * sum(segment.work for segment in self.segments if self.lanes * segment.terms > 1)
-
 
 class Copy(NamedTuple):
     """A nest of parameters or outputs: their places in the workspace, and their entries in the caller's buffer."""
@@ -230,7 +225,8 @@ class Loops(Workspace):
     def coverage(self) -> float:
         """The share of all primitives that counted loops compute."""
         work = sum(loop.work for loop in self.loops)
-        return sum(loop.looped_work for loop in self.loops) / work if work else 1.0
+        looped = (loop.lanes * s.work for loop in self.loops for s in loop.segments if loop.lanes * s.terms > 1)
+        return sum(looped) / work if work else 1.0
 
     def lines(self) -> Iterator[str]:
         """Text form, one numbered loop per line. Places count from the start of their area."""
