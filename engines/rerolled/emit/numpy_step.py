@@ -76,11 +76,11 @@ class NumpyKernel(PythonKernel):
         try:
             self._perform("values")
         finally:  # the outputs are known before a loss overflows, which may raise
-            _view(self.np, y)[:] = self.w[self._outputs]
+            self._view(y)[:] = self.w[self._outputs]
         return float(self.w[self.step.loops.loss.base])
 
     def set_input(self, x: Any, columns: Sequence[Column], row: int) -> None:
-        np, at, w = self.np, 0, _view(self.np, x)
+        np, at, w = self.np, 0, self._view(x)
         for column in columns:
             if column.one_hot:
                 w[at : at + column.width] = 0.0
@@ -92,16 +92,24 @@ class NumpyKernel(PythonKernel):
                 w[at : at + count] = cells if column.kind == DOUBLES else cells / column.divisor
             at += column.width
 
-    def update(self, p: Doubles, q: Doubles, rate: float, batch: int) -> None:
+    def update(self, p: Any, q: Any, rate: float, batch: int) -> None:
+        parameters, gradients = self._view(p), self._view(q)
         with self.np.errstate(all="ignore"):
-            _descend(_view(self.np, p), _view(self.np, q), rate, batch)
+            change = rate * gradients
+            parameters -= change if batch == 1 else change / batch
+        gradients[:] = 0.0
+
+    def _view(self, buffer: Any) -> Array:
+        """A writable array over the doubles of a buffer."""
+        view: Array = self.np.asarray(memoryview(buffer))
+        return view
 
     def _take(self, buffer: Doubles, away: int = 0) -> None:
         """Copy the caller's parameters, or their gradients, to the workspace. away: distance from the parameters."""
-        self.w[self._place + away] = _view(self.np, buffer)[self._index]
+        self.w[self._place + away] = self._view(buffer)[self._index]
 
     def _give(self, buffer: Doubles, away: int = 0) -> None:
-        _view(self.np, buffer)[self._index] = self.w[self._place + away]
+        self._view(buffer)[self._index] = self.w[self._place + away]
 
     # --- training ----------------------------------------------------------------------------------------------------
 
@@ -125,7 +133,7 @@ class NumpyKernel(PythonKernel):
             return
         self._perform("sinks")
         if rate is not None:
-            _descend(self._parameters, self._gradients, rate, batch)
+            self.update(self._parameters, self._gradients, rate, batch)
             self.gradients_are_zero = True
 
     def leave(self, buffers: Any, own: Any) -> None:
@@ -133,15 +141,3 @@ class NumpyKernel(PythonKernel):
         x[:] = array("d", own[0].tobytes())
         self._give(p)
         self._give(q, self.away)
-
-
-def _view(np: Any, buffer: Any) -> Array:
-    """A writable array over the doubles of a buffer."""
-    view: Array = np.asarray(memoryview(buffer))
-    return view
-
-
-def _descend(parameters: Array, gradients: Array, rate: float, batch: int) -> None:
-    step = rate * gradients
-    parameters -= step if batch == 1 else step / batch
-    gradients[:] = 0.0
