@@ -19,7 +19,7 @@ from zoomgrad.engines.compiled.load import load
 from zoomgrad.engines.compiled.machine import widest
 from zoomgrad.engines.kernel import toolchains
 from zoomgrad.engines.kernel.c_text import Source
-from zoomgrad.engines.kernel.c_tree import Define, Include, unit
+from zoomgrad.engines.kernel.c_tree import Include, defines, unit
 from zoomgrad.engines.kernel.library import interface
 from zoomgrad.engines.kernel.program import Program
 from zoomgrad.engines.kernel.trainer import CompiledTrainer
@@ -73,7 +73,7 @@ class ByHand(Row):
             macros.update(FIRST=0, LISTED=network.shape[0], FACTOR_COUNT=network.shape[1])  # for zeros.h
             headers += ["rerolled/emit/live.h", "rerolled/emit/zeros.h"]
         files = (*headers, "handwritten/mlp.c", "kernel/train.c")
-        return unit([*(Define(name, number) for name, number in macros.items()), *map(Include, files)])
+        return unit([defines(**macros), *map(Include, files)])
 
     def supports(self, workload: Workload) -> Optional[str]:
         network = workload.network

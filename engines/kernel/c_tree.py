@@ -132,14 +132,9 @@ class Function(NamedTuple):
         return [self.signature, *Block(self.body).printed("")]
 
 
-class Define(NamedTuple):
-    """A macro without parameters."""
-
-    name: str
-    value: object
-
-    def printed(self) -> list[str]:
-        return [f"#define {self.name} {self.value}"]
+def defines(**macros: object) -> Text:
+    """Macros without parameters."""
+    return Text([f"#define {name} {value}" for name, value in macros.items()])
 
 
 class Include(NamedTuple):
@@ -152,7 +147,7 @@ class Include(NamedTuple):
         return [read(self.file).rstrip("\n")]
 
 
-Item = Union[Function, Define, Include, Text, Comment]
+Item = Union[Function, Include, Text, Comment]
 
 
 @cache
@@ -165,8 +160,7 @@ def unit(items: Iterable[Item]) -> str:
     """Print a translation unit, with the text of each included file in place of its `#include`.
 
     So `show` prints exactly the text that is compiled, and a compiler needs no search path. Blank lines separate items,
-    except between macros, between declarations, and between a comment and the item that it describes. The first comment
-    is the unit's title.
+    except between texts, and between a comment and the item that it describes. The first comment is the unit's title.
     """
     parts: list[str] = []
     before: Optional[Item] = None
@@ -175,8 +169,7 @@ def unit(items: Iterable[Item]) -> str:
         if not text:
             continue
         is_described = isinstance(before, Comment) and len(parts) > 1
-        continues = isinstance(item, (Define, Text)) and isinstance(before, type(item))
-        if parts and not is_described and not continues:
+        if parts and not is_described and not (isinstance(item, Text) and isinstance(before, Text)):
             parts.append("\n")
         parts.append(text)
         before = item

@@ -18,7 +18,7 @@ from typing import Any
 from zoomgrad.engines.api import Unavailable
 from zoomgrad.engines.columns import MOST_COLUMNS
 from zoomgrad.engines.kernel.c_text import Source, table
-from zoomgrad.engines.kernel.c_tree import Define, Text, read, unit
+from zoomgrad.engines.kernel.c_tree import Text, defines, read, unit
 from zoomgrad.engines.kernel.program import Buffers, Stretch
 from zoomgrad.engines.kernel.python_kernel import PythonKernel
 
@@ -70,12 +70,8 @@ def as_module(source: Source, outputs: int, name: str = MODULE, parameters: Sequ
     head = unit(
         [
             Text([*LIMITED_API.splitlines(), *python]),
-            Define("NAME", f'"{name}"'),
-            Define("INIT", f"PyInit_{name}"),
-            Define("STARTING_PARAMETERS", len(parameters)),
-            Define("WORKSPACE", source.workspace),
-            Define("OUTPUTS", outputs),
-            Define("MOST_COLUMNS", MOST_COLUMNS + 1),  # `predict` adds one
+            defines(NAME=f'"{name}"', INIT=f"PyInit_{name}", STARTING_PARAMETERS=len(parameters)),
+            defines(WORKSPACE=source.workspace, OUTPUTS=outputs, MOST_COLUMNS=MOST_COLUMNS + 1),  # `predict` adds one
             Text(table("starting_parameters", parameters)),
         ]
     )

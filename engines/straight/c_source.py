@@ -15,7 +15,7 @@ from zoomgrad.engines.compiled.machine import CORES
 from zoomgrad.engines.graph.expr import C
 from zoomgrad.engines.graph.ops import LIBM
 from zoomgrad.engines.kernel.c_text import BUFFERS, PIECE, Source, libm
-from zoomgrad.engines.kernel.c_tree import Comment, Define, Function, Include, Item, Text, unit
+from zoomgrad.engines.kernel.c_tree import Comment, Function, Include, Item, Text, defines, unit
 from zoomgrad.engines.options import Options
 from zoomgrad.engines.straight.lower import Code
 from zoomgrad.engines.straight.pieces import Form, Language, cut
@@ -58,8 +58,7 @@ def c_source(code: Code, form: Form) -> Source:
     items: list[Item] = [
         about,
         Include("kernel/kernel.h"),
-        Define("INPUTS", code.inputs),
-        Define("PARAMETERS", code.parameters),
+        defines(INPUTS=code.inputs, PARAMETERS=code.parameters),
         declared,
         *(elsewhere if others else []),
         *first,

@@ -19,7 +19,7 @@ from zoomgrad.engines.graph.expr import C, Expr, number
 from zoomgrad.engines.graph.ops import LIBM, OPS
 from zoomgrad.engines.graph.tape import CONSTANT, INPUT, LEAVES, PARAMETER, Tape
 from zoomgrad.engines.kernel.c_text import Source, libm
-from zoomgrad.engines.kernel.c_tree import Comment, Define, Function, Include, Item, Text, unit
+from zoomgrad.engines.kernel.c_tree import Comment, Function, Include, Item, Text, defines, unit
 
 WITHOUT_GRADIENT = (INPUT, CONSTANT)
 """The post stores no gradient for these leaves."""
@@ -35,10 +35,7 @@ def published_source(tape: Tape) -> Source:
     items: list[Item] = [
         Comment("A Value graph as first published: row n of the tape is data[n], and its gradient is grad[n]."),
         Include("kernel/kernel.h"),
-        Define("INPUTS", tape.inputs),
-        Define("PARAMETERS", tape.parameters),
-        Define("OUTPUTS", len(tape.outputs)),
-        Define("LOSS", tape.loss),
+        defines(INPUTS=tape.inputs, PARAMETERS=tape.parameters, OUTPUTS=len(tape.outputs), LOSS=tape.loss),
         libm(LIBM),
         Text([f"double data[{size}];", f"double grad[{size}];"]),
         Function("void", "published_set_input", ("const double *x",), set_input or ["(void)x;"]),

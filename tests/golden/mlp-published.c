@@ -6,7 +6,6 @@
 #define PARAMETERS 4
 #define OUTPUTS 1
 #define LOSS 16
-
 double exp(double);
 double log(double);
 double pow(double, double);

@@ -4,7 +4,6 @@
 
 #define INPUTS 2
 #define PARAMETERS 4
-
 double exp(double);
 double log(double);
 double pow(double, double);

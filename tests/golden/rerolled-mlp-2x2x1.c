@@ -4,7 +4,6 @@
 #define INPUTS 3
 #define PARAMETERS 9
 #define LANES 4
-
 enum { K = 0 }; /* numbers */
 enum { P = 8 }; /* parameters */
 enum { Q = 24 }; /* gradients of parameters */

@@ -13,7 +13,6 @@ from zoomgrad.engines.kernel.c_text import BUFFERS, PIECE, Source, libm, table
 from zoomgrad.engines.kernel.c_tree import (
     INDENT,
     Comment,
-    Define,
     For,
     Function,
     Include,
@@ -21,6 +20,7 @@ from zoomgrad.engines.kernel.c_tree import (
     Statement,
     Text,
     call,
+    defines,
     print_statements,
     unit,
 )
@@ -98,9 +98,7 @@ class _Source:
                 f"A Value graph as recovered loops: inputs {loops.inputs}, parameters {loops.parameters}, "
                 f"outputs {len(loops.outputs)}. The workspace w holds them in the loops' order, in areas."
             ),
-            Define("INPUTS", loops.inputs),
-            Define("PARAMETERS", loops.parameters),
-            Define("LANES", self.form.width),
+            defines(INPUTS=loops.inputs, PARAMETERS=loops.parameters, LANES=self.form.width),
             Text(places),
             libm(self.nests.calls),
             Include("rerolled/emit/vectors.h"),
@@ -108,9 +106,9 @@ class _Source:
         ]
         if skips:
             start, stop = skips.inputs
-            head += [Define("FIRST", start - loops.area("x").start), Define("LISTED", stop - start)]
+            head.append(defines(FIRST=start - loops.area("x").start, LISTED=stop - start))
             rows = max((run.rows for runs in self.step.routines.values() for run in runs), default=1)
-            head += [*([Define("ROWS_TOGETHER", rows)] if rows > 1 else []), Include("rerolled/emit/live.h")]
+            head += [*([defines(ROWS_TOGETHER=rows)] if rows > 1 else []), Include("rerolled/emit/live.h")]
         return [*head, Text([f"static const int {name}{places}" for places, name in self.nests.tables.items()])]
 
     # --- routines ----------------------------------------------------------------------------------------------------
@@ -190,13 +188,12 @@ class _Source:
         loops, skips = self.step.loops, self.step.skips
         yield from map(Include, ("kernel/kernel.h", "kernel/rows.h"))
         if self.step.is_divided:
-            yield Define("THREADS", self.form.threads)
+            yield defines(THREADS=self.form.threads)
             yield Include("rerolled/emit/threads.h")
         if self.step.goes_over_rows:
             yield Include("kernel/training.h")
         if self.step.weights is not None:
-            yield Define("turn", "evaluate")  # it never learns
-            yield Define("WEIGHTS", "weights")
+            yield defines(turn="evaluate", WEIGHTS="weights")  # it never learns
             yield Text(table("weights", self.step.weights))
         parameters = loops.area("p")
         yield Text(
