@@ -152,9 +152,6 @@ class Statement:
     PROGRAMS: ClassVar[tuple[str, ...]] = ()
     """The fields that hold programs."""
 
-    def __str__(self) -> str:
-        return self.text(str)
-
     def text(self, spell: Spell) -> str:
         """Its text form, without the programs in it."""
         fields: dict[str, Any] = vars(self)
