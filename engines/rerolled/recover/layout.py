@@ -77,11 +77,10 @@ from zoomgrad.engines.rerolled.recover.places import (
     copies_of,
     padded,
     plan_chains,
-    put_inputs,
     put_parameters,
     put_parameters_as,
 )
-from zoomgrad.engines.rerolled.recover.sums import NONE, PARAMETER, Ints, Sums
+from zoomgrad.engines.rerolled.recover.sums import INPUT, NONE, PARAMETER, Ints, Sums
 
 _APART = 1 << 32
 """More than the rows of a block. It separates blocks."""
@@ -101,7 +100,8 @@ def lay_out(sums: Sums, groups: Sequence[Group], like: Optional[Loops] = None) -
         put_parameters_as(like, sums, places)
     places.close("p")
     places.close("q", like="p")
-    put_inputs(sums, places)
+    inputs = np.flatnonzero(sums.kind == INPUT)
+    places.of[inputs] = places.block(sums.inputs) + sums.number[inputs]
     places.close("x")
     writer = _Writer(sums, places, plan_chains(sums, forward, places))
     loops = [loop for group in forward for loop in writer.loops(group)]

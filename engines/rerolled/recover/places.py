@@ -17,7 +17,7 @@ import numpy as np
 from zoomgrad.engines.rerolled.recover.groups import Group
 from zoomgrad.engines.rerolled.recover.loops import VECTOR, Access, Area, Copy, Loops, Operand, Unlike
 from zoomgrad.engines.rerolled.recover.nest import nests, with_lists
-from zoomgrad.engines.rerolled.recover.sums import CONSTANT, INPUT, NONE, PARAMETER, Ints, Sums, distinct
+from zoomgrad.engines.rerolled.recover.sums import CONSTANT, NONE, PARAMETER, Ints, Sums, distinct
 
 WRITTEN_SINGLY = 4
 """Up to this many terms of a single sum, pieces or irregular terms are written one by one."""
@@ -100,12 +100,6 @@ class Places:
     def access(self, node: int) -> Access:
         """The access of one node."""
         return Access(int(self.of[node]), ())
-
-
-def put_inputs(sums: Sums, places: Places) -> None:
-    """Place inputs in the caller's order."""
-    inputs = np.flatnonzero(sums.kind == INPUT)
-    places.of[inputs] = places.block(sums.inputs) + sums.number[inputs]
 
 
 def put_parameters(sums: Sums, groups: Sequence[Group], places: Places) -> None:
