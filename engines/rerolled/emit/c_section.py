@@ -69,19 +69,16 @@ def arguments(step: Step, runs: Sequence[Run], rate: str = "rate") -> list[str]:
     """The arguments of a function over these runs."""
     together = any(run.rows > 1 for run in runs)
     lists = "live" if not together else "turned" if any(run.sums_rows for run in runs) else "lists"
+    # A sink over nonzero inputs takes the rows from its lists. Other runs go over rows one by one.
+    counts = any(run.rows > 1 and not (run.is_live and run.sums_rows and not run.panel) for run in runs)
     return [
         "w",
         *([lists] if any(run.is_live for run in runs) else []),
-        *([COUNT] if any(map(_counts_rows, runs)) else []),
+        *([COUNT] if counts else []),
         *([rate] if any(run.takes_rate for run in runs) else []),
         *([BASE] if step.own and not together else []),
         *(["part", "parts"] if together and step.is_divided else []),
     ]
-
-
-def _counts_rows(run: Run) -> bool:
-    """Whether it goes over rows one by one. A sink over nonzero inputs takes the rows from its lists."""
-    return run.rows > 1 and not (run.is_live and run.sums_rows and not run.panel)
 
 
 def _update_span(span: str) -> str:
