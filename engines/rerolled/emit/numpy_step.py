@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Optional
 
-from zoomgrad.engines.columns import DOUBLES, Column
+from zoomgrad.engines.columns import BYTES, Column
 from zoomgrad.engines.kernel.program import Buffers, Doubles, Stretch
 from zoomgrad.engines.kernel.python_kernel import PythonKernel
 from zoomgrad.engines.rerolled.rearrange.in_place import SINKS
@@ -80,17 +80,12 @@ class NumpyKernel(PythonKernel):
         return float(self.w[self.step.loops.loss.base])
 
     def set_input(self, x: Any, columns: Sequence[Column], row: int) -> None:
-        np, at, w = self.np, 0, self._view(x)
+        at, w = 0, self._view(x)
         for column in columns:
-            if column.one_hot:
-                w[at : at + column.width] = 0.0
-                if column.data[row] < column.width:
-                    w[at + column.data[row]] = 1.0
-            else:
-                count, kind = column.width, np.float64 if column.kind == DOUBLES else np.uint8
-                cells = np.frombuffer(column.data, kind, count, row * count * np.dtype(kind).itemsize)
-                w[at : at + count] = cells if column.kind == DOUBLES else cells / column.divisor
-            at += column.width
+            width, cells = column.width, self._view(column.data)
+            inputs = self.np.arange(width) == cells[row] if column.one_hot else cells[row * width : (row + 1) * width]
+            w[at : at + width] = inputs / column.divisor if column.kind == BYTES else inputs
+            at += width
 
     def update(self, p: Any, q: Any, rate: float, batch: int) -> None:
         parameters, gradients = self._view(p), self._view(q)
@@ -100,7 +95,7 @@ class NumpyKernel(PythonKernel):
         gradients[:] = 0.0
 
     def _view(self, buffer: Any) -> Array:
-        """A writable array over the doubles of a buffer."""
+        """An array over the numbers of a buffer."""
         view: Array = self.np.asarray(memoryview(buffer))
         return view
 
