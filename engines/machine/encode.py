@@ -342,13 +342,21 @@ class Assembler:
         self.jump(again, "ne")
 
     @contextmanager
-    def counted_up(self, index: Reg, limit: Union[int, Reg, Mem], step: int = 1, start: int = 0) -> Iterator[None]:
-        """A loop in which the index goes from the start to the limit, and which runs at least once."""
+    def counted_up(
+        self, index: Union[Reg, Mem], limit: Union[int, Reg, Mem], step: int = 1, start: int = 0
+    ) -> Iterator[None]:
+        """A loop in which the index goes from the start to the limit, and which runs at least once.
+
+        RAX holds an index in memory while it is compared.
+        """
         again = self.new_label()
         self.integer("mov", index, start)
         self.label(again)
         yield
         self.integer("add", index, step)
+        if isinstance(index, Mem):
+            self.integer("mov", RAX, index)
+            index = RAX
         self.jump(again, "l", index, limit)
 
     @contextmanager

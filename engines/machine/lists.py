@@ -12,8 +12,7 @@ rest.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import ClassVar, Union
 
 from zoomgrad.engines.machine.buffers.copies import in_steps
@@ -169,7 +168,7 @@ class Lists:
         """List the inputs of each row taken together."""
         code, own = self.code, self.step.own
         assert own
-        with over_rows(code):
+        with code.counted_up(word(Word.CURRENT), word(Word.COUNT)):
             code.integer("imul", RSI, word(Word.CURRENT), 8 * own.per_row)
             code.integer("lea", RSI, Mem(RSI, 8 * (own.base + self.first), W))
             point_to_list(code, self.step, RDI, "lists", word(Word.CURRENT))
@@ -215,18 +214,6 @@ class Lists:
         steps.TURN_LISTS: _turn,
         steps.CHECK_FACTORS: _check_factors,
     }
-
-
-@contextmanager
-def over_rows(code: Assembler) -> Iterator[None]:
-    """A loop over the rows taken together, of which there is at least one. CURRENT is the number of the current one."""
-    again = code.new_label()
-    code.integer("mov", word(Word.CURRENT), 0)
-    code.label(again)
-    yield
-    code.integer("add", word(Word.CURRENT), 1)
-    code.integer("mov", RAX, word(Word.CURRENT))
-    code.jump(again, "l", RAX, word(Word.COUNT))
 
 
 def point_to_list(code: Assembler, step: Step, to: Reg, area: str, number: Union[Reg, Mem, None] = None) -> None:

@@ -14,7 +14,7 @@ from zoomgrad.engines.machine.buffers.copies import COPY, copy_doubles, rectangl
 from zoomgrad.engines.machine.buffers.functions import DESCEND, go_on
 from zoomgrad.engines.machine.buffers.rows import READ_ROW
 from zoomgrad.engines.machine.encode import R8, R9, R14, RAX, RBP, RCX, RDI, RSI, Mem, Reg, Vec
-from zoomgrad.engines.machine.lists import Lists, over_rows
+from zoomgrad.engines.machine.lists import Lists
 from zoomgrad.engines.machine.target import BASE, W, Word, word
 from zoomgrad.engines.rerolled.recover.loops import Access, Copy
 from zoomgrad.engines.rerolled.step import language as steps
@@ -59,7 +59,7 @@ class Section(Lists):
             with code.unless("ge", RAX, RCX):
                 code.integer("mov", RCX, RAX)
         code.integer("mov", word(Word.COUNT), RCX)
-        with over_rows(code):
+        with code.counted_up(word(Word.CURRENT), word(Word.COUNT)):
             self._address(RDI, statement.to)
             code.integer("mov", RAX, word(Word.ROW))
             code.integer("add", RAX, word(Word.CURRENT))
@@ -78,7 +78,7 @@ class Section(Lists):
             code.integer("mov", word(Word.CURRENT), RAX)
             self._program(statement.body)
             return
-        with code.unless("le", RAX, 0), over_rows(code):
+        with code.unless("le", RAX, 0), code.counted_up(word(Word.CURRENT), word(Word.COUNT)):
             code.integer("imul", BASE, word(Word.CURRENT), 8 * own.per_row)
             code.integer("lea", BASE, Mem(BASE, 8 * own.base, W))
             self._program(statement.body)
