@@ -89,11 +89,6 @@ class _Edges(NamedTuple):
     operands: Ints
     """Sum -> how many of its operands are sums."""
 
-    def of(self, sums: Ints) -> Ints:
-        """All readers of these sums."""
-        readers: Ints = self.readers.take(ranges(self.end.take(sums), self.reads.take(sums)))
-        return readers
-
 
 def _edges(sums: Sums) -> _Edges:
     number = np.full(sums.nodes + 1, NONE, np.int32)
@@ -131,7 +126,7 @@ def _in_order(edges: _Edges, due: Ints, most: int) -> tuple[list[Ints], list[Int
             of_time[time].append(ready[when == time])
         wave = np.sort(np.concatenate(of_time.pop(heapq.heappop(times))))
         waves.append(wave)
-        reached = edges.of(wave)
+        reached = edges.readers.take(ranges(edges.end.take(wave), edges.reads.take(wave)))
         readers.append(reached)
         np.subtract.at(waiting, reached, 1)
         ready = reached[waiting.take(reached) == 0]
