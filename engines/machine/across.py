@@ -66,15 +66,15 @@ def _is_across(segment: Segment) -> bool:
 class Across(Block):
     """A block with one vector of sums, whose terms lie side by side."""
 
-    rows: Optional[list[Optional[Vec]]] = None
+    rows: Optional[dict[int, Vec]] = None
     """The sums of whole windows, which fast code transposes once."""
 
     def _over(self, terms: Terms, level: int) -> int:
         counts, width = terms.segment.counts, self.vectors[0].width
         if level or not self.evaluator.fast or (*counts[:-1], counts[-1] // width) == (1,) * len(counts):
             return self._windows(terms, level)
-        self.rows = [self.registers.vector(width) for _ in range(width)]
-        for row in filter(None, self.rows):
+        self.rows = {row: self.registers.vector(width) for row in range(width)}
+        for row in self.rows.values():
             self.evaluator.clear(row)
         moved = self._windows(terms, level)
         self._add_columns(self.rows, range(width))
@@ -113,10 +113,8 @@ class Across(Block):
         if not adds_rows:
             self._add_columns(rows.sums, [lanes.width - 1 - term if is_backward else term for term in wanted])
 
-    def _add_columns(self, rows: Sequence[Optional[Vec]], places: Sequence[int]) -> None:
-        (total,) = self.sums
-        assert total is not None
-        columns = self._transposed(dict(enumerate(filter(None, rows))), places)
+    def _add_columns(self, rows: dict[int, Vec], places: Sequence[int]) -> None:
+        total, columns = self.sums[0], self._transposed(rows, places)
         for place in places:
             self.code.vector("vaddpd", total, total, columns[place])
         self.registers.release(*columns.values())

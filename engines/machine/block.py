@@ -85,7 +85,8 @@ class Block:
         self.registers = nest.registers
         self.evaluator = nest.writer
         self.vectors = vectors
-        self.sums: list[Optional[Vec]] = [None] * len(vectors)
+        self.sums: dict[int, Vec] = {}
+        """The register of each sum that has begun, by the number of its vector."""
         self.is_spilled = False
         """Whether the first sum is in memory, at `Word.SUM`."""
         self.target: Optional[Source] = None
@@ -101,14 +102,13 @@ class Block:
                 if lanes.offsets[-1] % VECTOR == 0:
                     self.code.integer("prefetcht0", tile.memory(lanes.in_next_tile(self.nest.steps[-2]), 0))
         if adds or loop.segments[0].counts:
-            self.sums = [self.registers.vector(lanes.width) for lanes in self.vectors]
+            self.sums = {n: self.registers.vector(lanes.width) for n, lanes in enumerate(self.vectors)}
             target = self.nest.target() if adds else None
-            for register, lanes in zip(self.sums, self.vectors):
-                assert register is not None
+            for n, lanes in enumerate(self.vectors):
                 if target:
-                    self.evaluator.load(register, target.memory(lanes, 0))
+                    self.evaluator.load(self.sums[n], target.memory(lanes, 0))
                 else:
-                    self.evaluator.clear(register)
+                    self.evaluator.clear(self.sums[n])
         if not adds and not loop.calls and len(loop.segments) == 1 and not loop.segments[0].counts:
             self.target = self.nest.target()
         for number in range(len(loop.segments)):
@@ -122,7 +122,6 @@ class Block:
     def _store(self, target: Source, n: int) -> None:
         """Store a sum, or change its target by it."""
         total, lanes = self.sums[n], self.vectors[n]
-        assert total is not None
         place = target.memory(lanes, 0)
         if self.nest.run.in_place:  # `-= rate * total`; `-= rate * total / batch` for the rows of a whole batch
             width, binary = lanes.width, self.evaluator.binary
@@ -160,13 +159,14 @@ class Block:
     @contextmanager
     def _spilled(self, due: Optional[Due]) -> Iterator[None]:
         """Keep the first sum in memory if too few registers are left. Reading the rate for each vector takes longer."""
-        first = self.sums[0]
+        first = self.sums.get(0)
         if not due or not first or len(self.registers.free) >= TERM_OF_UPDATE:
             yield
             return
         self.evaluator.store(word(Word.SUM), first)
         self.registers.release(first)
-        self.is_spilled, self.sums[0] = True, None
+        del self.sums[0]
+        self.is_spilled = True
         yield
         self.is_spilled, self.sums[0] = False, self.evaluator.read(Known(word(Word.SUM), first.size))
 
@@ -182,7 +182,8 @@ class Block:
                 self._advance(terms, level, self._over(terms, level + 1))
             return count
         if count * min(4, len(self.vectors)) <= STRAIGHT:
-            self._terms(terms, count)
+            for term in range(count):
+                self._term(terms, term)
             return 0
         together = 4 if len(self.vectors) == 1 else 2
         rounds, rest = divmod(count, together)
@@ -192,9 +193,11 @@ class Block:
                 pointer, size = ahead
                 self.code.integer("prefetcht0", Mem(pointer))
                 self.code.integer("add", pointer, size)
-            self._terms(terms, together)
+            for term in range(together):
+                self._term(terms, term)
             self._advance(terms, level, 0, together)
-        self._terms(terms, rest)
+        for term in range(rest):
+            self._term(terms, term)
         return count - rest
 
     def _part_of_next_strip(self, terms: Terms, rounds: int) -> Optional[tuple[Reg, int]]:
@@ -215,11 +218,6 @@ class Block:
         self.code.integer("add", pointer, weights.base)
         self.code.integer("add", pointer, 8 * strip)
         return pointer, size
-
-    def _terms(self, terms: Terms, count: int) -> None:
-        """So many terms of each sum, one after the other."""
-        for term in range(count):
-            self._term(terms, term)
 
     def _over_listed(self, terms: Terms) -> None:
         """The only level of terms runs over a list."""
@@ -298,7 +296,7 @@ class Block:
 
     def _add(self, template: Expr, leaves: Sequence[Operand], n: int) -> None:
         """Add the term to a sum; the first term of a sum without a start becomes the sum."""
-        total, width = self.sums[n], self.vectors[n].width
+        total, width = self.sums.get(n), self.vectors[n].width
         kind = "pd" if width > 1 else "sd"
         if total is not None and self.evaluator.fast and isinstance(template, Apply) and template.primitive == "mul":
             first, second = (self.evaluator.evaluate(operand, leaves, width) for operand in template.operands)
