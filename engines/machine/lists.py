@@ -58,7 +58,8 @@ class Lists:
         width = self.width
         wide = self.count // width if self.count >= 4 * width else 0  # a store writes entries beyond the last one
         code.integer("mov", RCX, 0)
-        self._in_vectors(wide)
+        if wide:
+            self._in_vectors(wide)
         if wide * width < self.count:
             with code.counted_up(RDX, self.count, start=wide * width):
                 code.integer("mov dword", Mem(RDI, 8, RCX, 4), RDX)
@@ -71,8 +72,6 @@ class Lists:
 
     def _in_vectors(self, rounds: int) -> None:
         """RCX counts entries, RDX goes through the inputs."""
-        if not rounds:
-            return
         code, width, size = self.code, self.width, 4 * self.width
         zero, numbers, packed = Vec(0, 8 * width), Vec(1, size), Vec(2, size)
         marks = MASK if self.evaluator.registers.has_masks else Vec(3, 8 * width)
