@@ -51,26 +51,22 @@ def kind(loop: Loop) -> Optional[tuple[Any, ...]]:
     """
     if loop.phase == Phase.SINK or not loop.counts:
         return None
-    parts = [
+    parts: list[Any] = []
+    for segment in loop.segments:
         # 0.0 and -0.0 are equal numbers, but different texts.
-        (
-            s.template,
-            len(s.counts),
-            s.counts[1:],
-            *(o._replace(base=0) if isinstance(o, Access) else repr(o) for o in s.operands),
-        )
-        for s in loop.segments
-    ]
+        operands = (o._replace(base=0) if isinstance(o, Access) else repr(o) for o in segment.operands)
+        parts.append((segment.template, len(segment.counts), segment.counts[1:], *operands))
     return (loop.phase, len(loop.counts), loop.target.lanes, *parts)
 
 
 def over_rounds(loops: Sequence[Loop]) -> Loop:
     """One loop over all rounds. loops: that of each round, all of one kind."""
-    first = loops[0]
     counts = tuple(map(_count, zip(*(loop.counts for loop in loops))))
     target = _moved([loop.target for loop in loops])
     assert isinstance(target, Access)
     rooms = tuple(loop.room for loop in loops)
+    # Rounds with the same lanes are written in the same vectors, so the least room counts.
+    room = Count(rooms) if isinstance(counts[-1], Count) else min(rooms)
     segments = [
         segments[0]._replace(
             counts=tuple(map(_count, zip(*(segment.counts for segment in segments)))),
@@ -78,14 +74,7 @@ def over_rounds(loops: Sequence[Loop]) -> Loop:
         )
         for segments in zip(*(loop.segments for loop in loops))
     ]
-    return replace(
-        first,
-        counts=(len(loops), *counts),
-        target=target,
-        # Rounds with the same lanes are written in the same vectors, so the least room counts.
-        room=Count(rooms) if isinstance(counts[-1], Count) else min(rooms),
-        segments=tuple(segments),
-    )
+    return replace(loops[0], counts=(len(loops), *counts), target=target, room=room, segments=tuple(segments))
 
 
 def width_in_rounds(lanes: Count, room: int, widest: int) -> int:
