@@ -14,7 +14,7 @@ cache, each strip fetches them again from farther away. So they are first copied
 
 Example: loop 12 of the same network has 784 inputs: 130 tiles of 6, which become the lines below, and one of 4.
 
-    loop 12 in tiles of 6 for up to 108 rows: for i<130 j<108 l<6: tiles[648*i + 6*j + l] = own[6*i + 2984*j + l]
+    loop 12 copied in tiles of 6 for up to 108 rows: for i<130 j<108 l<6: tiles[648*i + 6*j + l] = own[6*i + 2984*j + l]
     loop 12 in tiles of 6 for up to 108 rows from a panel: for i<130 j<6 l<512:
         q[520 + 3120*i + 520*j + l] += sum(t<108: tiles[648*i + j + 6*t] * own[1880 + l + 2984*t])
 

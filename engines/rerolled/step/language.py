@@ -96,12 +96,15 @@ class Run:
 
     @cached_property
     def how(self) -> str:
-        """What follows the number in the text form: a space before each phrase, or nothing if the run is plain."""
+        """What follows the number in the text form: a space before each phrase, or nothing if the run is plain.
+
+        Two runs with one text are one function of C, so a copy of a sink's inputs has another text than the sink.
+        """
         hows = {
             "in place": self.in_place,
             "over nonzero inputs": self.is_live,
             "in strips": self.in_strips,
-            f"in tiles of {self.tall}": self.tall,
+            f"{'' if self.sums_rows else 'copied '}in tiles of {self.tall}": self.tall,
             f"for up to {self.rows} rows": self.rows > 1,
             "from a panel": self.panel,
             "after its update": self.due,
