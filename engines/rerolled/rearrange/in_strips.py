@@ -12,12 +12,12 @@ these weights. In strips of 8 lanes, a strip has 784 rows of 8 numbers. Lane j b
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple, Optional
+from typing import TYPE_CHECKING, Any, NamedTuple, Optional
 
-from zoomgrad.engines.rerolled.form import Form, accesses, has_strides
-from zoomgrad.engines.rerolled.recover.loops import Access
-from zoomgrad.engines.rerolled.recover.nest import Stride
+from zoomgrad.engines.rerolled.form import Form, has_strides
+from zoomgrad.engines.rerolled.recover.loops import Access, Loop
 from zoomgrad.engines.rerolled.recover.places import ascending, copies_of
 from zoomgrad.engines.rerolled.step.language import Run
 from zoomgrad.engines.rerolled.step.step import Step
@@ -33,32 +33,45 @@ class Matrix(NamedTuple):
     rows: int
     apart: int
     """The distance from row to row."""
+    lanes: int
     strip: int
     """The lanes of a strip."""
 
-    def has(self, access: Access) -> bool:
-        return self.base <= access.base < self.base + self.rows * self.apart
+    @property
+    def stop(self) -> int:
+        return self.base + self.rows * self.apart
 
-    def has_rows(self, access: Access) -> bool:
-        """Whether an access goes over whole rows, with the lanes as its last lane count."""
+    def is_in(self, loop: Loop) -> bool:
+        """Whether an access of the loop may lie in the matrix."""
+        return any(first < self.stop and self.base < stop for _, first, stop in _extents(loop))
+
+    def has_rows(self, loop: Loop) -> bool:
+        """Whether the loop's last lane count is the lanes, and its accesses in the matrix go over whole rows."""
+        return (
+            has_strides(loop) and loop.counts[-1:] == (self.lanes,) and all(self._has(*each) for each in _extents(loop))
+        )
+
+    def _has(self, access: Access, first: int, stop: int) -> bool:
+        """Whether an access goes over whole rows, or lies beside the matrix."""
         *outer, lane = access.lanes
-        strides = (access.base - self.base, *outer, *access.terms)
-        return lane == 1 and all(isinstance(stride, int) and stride % self.apart == 0 for stride in strides)
+        strides: tuple[Any, ...] = (access.base - self.base, *outer, *access.terms)
+        is_inside = self.base <= first and stop <= self.stop
+        is_whole = is_inside and lane == 1 and not any(stride % self.apart for stride in strides)
+        return is_whole or stop <= self.base or self.stop <= first
 
     def in_strips(self, access: Access) -> Access:
         """The access with another lane count before all others: the strip."""
         *outer, lane = access.lanes
         assert isinstance(lane, int)
-        if not self.has(access):
+        if not self.base <= access.base < self.stop:
             return access._replace(lanes=(lane * self.strip, *outer, lane))
         base = self.base + self._down(access.base - self.base)
         lanes = (self.rows * self.strip, *map(self._down, outer), 1)
         return Access(base, lanes, tuple(map(self._down, access.terms)))
 
-    def _down(self, distance: Stride) -> int:
+    def _down(self, distance: Any) -> int:
         """A distance down the rows, within a strip."""
-        assert isinstance(distance, int)
-        return distance // self.apart * self.strip
+        return int(distance) // self.apart * self.strip
 
     def places(self, places: Ints) -> Ints:
         """Places of parameters, with those of the matrix in strips."""
@@ -67,6 +80,13 @@ class Matrix(NamedTuple):
         row, lane = (places - self.base) // self.apart, (places - self.base) % self.apart
         moved: Ints = self.base + lane // self.strip * self.rows * self.strip + row * self.strip + lane % self.strip
         return np.where((row >= 0) & (row < self.rows), moved, places)
+
+
+def _extents(loop: Loop) -> Iterator[tuple[Access, int, int]]:
+    """The target and all operands in memory: of each, its first place, and the place after its last one."""
+    yield (loop.target, *loop.target.extent(loop.counts))
+    for number, _, operand in loop.reads():
+        yield (operand, *operand.extent(loop.counts, loop.segments[number].counts))
 
 
 def store_in_strips(step: Step, form: Form) -> Step:
@@ -81,43 +101,42 @@ def store_in_strips(step: Step, form: Form) -> Step:
 
 
 def _weights(run: Run, form: Form) -> Optional[Matrix]:
-    """The weights that a loop over rows has a panel for, if whole strips fit into the room for its lanes."""
+    """The weights that a loop over rows has a panel for, if whole strips fit into its room and into the rows."""
     if not run.panel or run.sums_rows:
         return None
     segment, lanes = run.loop.segments[run.panel.segment], run.loop.counts[-1]
     weights = segment.operands[run.panel.slot]
-    strip = form.width * form.tile(-(-lanes // form.width))[1]
-    if not isinstance(weights, Access) or weights.lanes != (0, 1) or -(-lanes // strip) * strip > run.loop.room:
+    if not isinstance(weights, Access) or weights.lanes != (0, 1):
         return None
     (apart,) = weights.terms
     assert isinstance(apart, int)
-    return Matrix(weights.base, segment.counts[0], apart, strip)
+    strip = form.width * form.tile(-(-lanes // form.width))[1]
+    whole = -(-lanes // strip) * strip
+    return Matrix(weights.base, segment.counts[0], apart, lanes, strip) if whole <= min(run.loop.room, apart) else None
 
 
 def _stored(step: Step, weights: Matrix) -> Step:
     """The step with these weights and their gradients in strips; the same step if a loop goes over them differently."""
-    gradients = weights._replace(base=weights.base + step.loops.gradient_offset)
-    for run in [run for runs in step.routines.values() for run in runs]:
-        for matrix in (weights, gradients):
-            of_matrix = [access for access in accesses(run.loop) if matrix.has(access)]
-            if of_matrix and not (has_strides(run.loop) and all(map(matrix.has_rows, of_matrix))):
-                return step
+    matrices = (weights, weights._replace(base=weights.base + step.loops.gradient_offset))
+    for loop in [run.loop for runs in step.routines.values() for run in runs]:
+        touched = [matrix for matrix in matrices if matrix.is_in(loop)]
+        if len(touched) > 1 or not all(matrix.has_rows(loop) for matrix in touched):
+            return step
     for name, runs in step.routines.items():
-        step = step.with_routine(name, (_moved(run, weights, gradients) for run in runs))
+        step = step.with_routine(name, (_moved(run, matrices) for run in runs))
     indices, places = step.loops.indices_and_places()
     places = weights.places(places)
     order = ascending(places)
     return replace(step, loops=replace(step.loops, copies=copies_of(places[order], indices[order])))
 
 
-def _moved(run: Run, *matrices: Matrix) -> Run:
+def _moved(run: Run, matrices: Sequence[Matrix]) -> Run:
     """The run over matrices in strips."""
     loop, due = run.loop, run.due
-    matrix = next((each for each in matrices if any(map(each.has, accesses(loop)))), None)
+    matrix = next((each for each in matrices if each.is_in(loop)), None)
     if matrix is None:
         return run
-    strips = -(-loop.counts[-1] // matrix.strip)
-    counts = (strips, *loop.counts[:-1], matrix.strip)
+    counts = (-(-matrix.lanes // matrix.strip), *loop.counts[:-1], matrix.strip)
     loop = replace(loop.moved(matrix.in_strips), counts=counts, room=matrix.strip)
     if due:
         due = due._replace(before=matrix.in_strips(due.before), factor=matrix.in_strips(due.factor))
