@@ -20,7 +20,7 @@ from typing import Optional, Union
 
 from zoomgrad.engines.machine.block import Block, Source, Terms
 from zoomgrad.engines.machine.encode import Vec
-from zoomgrad.engines.rerolled.form import Vector, vector_widths
+from zoomgrad.engines.rerolled.form import Form, Vector, vector_widths, widths_of
 from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Segment
 from zoomgrad.engines.rerolled.step.language import Run
 from zoomgrad.engines.rerolled.step.series import Count
@@ -32,21 +32,23 @@ PAIRS: Stage = [("vunpcklpd", None), ("vunpckhpd", None)]
 QUARTERS: Stage = [(SHUFFLE, 0x88), (SHUFFLE, 0xDD)]
 
 
-def widths_across(run: Run, loop: Loop, widest: int) -> list[int]:
-    """The widths of vectors that cover the inner lanes exactly; empty if the terms don't lie side by side."""
+def widths_across(run: Run, loop: Loop, form: Form) -> list[int]:
+    """The widths of vectors that cover the inner lanes exactly; empty if the lanes or no terms lie side by side."""
     lanes = loop.counts[-1]
     summed = [segment for segment in loop.segments if segment.counts]
     if (
         run.rows > 1
         or run.is_live
         or run.due
+        or loop.calls
+        or widths_of(run, loop, form)[0] > 1
         or loop.target.lanes[-1] != 1
         or isinstance(lanes, Count)
         or not summed
         or not all(map(_is_across, loop.segments))
     ):
         return []
-    width = widest
+    width = form.width
     while width > min(segment.counts[-1] for segment in summed):
         width //= 2
     return vector_widths(lanes, lanes, width) if width > 1 else []

@@ -15,7 +15,7 @@ from zoomgrad.engines.machine.expression import Operand
 from zoomgrad.engines.machine.registers import Known
 from zoomgrad.engines.machine.target import Word, word
 from zoomgrad.engines.rerolled.form import Vector
-from zoomgrad.engines.rerolled.recover.loops import VECTOR, Phase, Segment
+from zoomgrad.engines.rerolled.recover.loops import Phase, Segment
 from zoomgrad.engines.rerolled.recover.nest import Stride
 from zoomgrad.engines.rerolled.step.language import Due
 from zoomgrad.engines.rerolled.step.series import Count
@@ -96,11 +96,10 @@ class Block:
         """Write the block."""
         loop, run = self.nest.loop, self.nest.run
         adds = loop.phase == Phase.SINK and not run.in_place
-        if self.nest.writer.form.fetches_ahead(run) and self.vectors[0].width > 1:  # what the next tile changes
+        if run.rows > 1 and (fetched := self.nest.writer.form.fetched(run, self.vectors, self.nest.steps[-2])):
             tile = self.nest.target()
-            for lanes in self.vectors:
-                if lanes.offsets[-1] % VECTOR == 0:
-                    self.code.integer("prefetcht0", tile.memory(lanes.in_next_tile(self.nest.steps[-2]), 0))
+            for lanes in fetched:
+                self.code.integer("prefetcht0", tile.memory(lanes, 0))
         if adds or loop.segments[0].counts:
             self.sums = {n: self.registers.vector(lanes.width) for n, lanes in enumerate(self.vectors)}
             target = self.nest.target() if adds else None

@@ -49,18 +49,7 @@ from zoomgrad.engines.machine.lists import point_to_list
 from zoomgrad.engines.machine.powers import are_those_of_libm
 from zoomgrad.engines.machine.registers import Known, OutOfRegisters, Registers
 from zoomgrad.engines.machine.target import ALTERNATIVE, BASE, W, Word, vector_registers, word
-from zoomgrad.engines.rerolled.form import (
-    Form,
-    Strips,
-    Vector,
-    accesses,
-    heights,
-    most_sums,
-    steps_of,
-    strips_of,
-    widths_of,
-    with_a_lane,
-)
+from zoomgrad.engines.rerolled.form import Form, Strips, Vector, accesses, heights, steps_of, strips_of, with_a_lane
 from zoomgrad.engines.rerolled.recover.loops import Access, Loop
 from zoomgrad.engines.rerolled.recover.loops import Operand as LoopOperand
 from zoomgrad.engines.rerolled.recover.nest import Stride
@@ -109,20 +98,16 @@ class Writer(Evaluator):
 
     def _blocks(self, run: Run, loop: Loop, part: int) -> None:
         """part: blocks have at most this part of the sums that registers usually hold."""
-        form, is_called = self.form, bool(loop.calls)
-        if is_called:
+        if loop.calls:
             self.registers.prefer_kept()
             self.code.plain("vzeroupper")
-        widths = widths_of(run, loop, form)
-        across = [] if is_called or widths[0] > 1 or part > 1 else widths_across(run, loop, form.width)
-        most = most_sums(run, loop, form, widths[0])
-        for tall, strips in strips_of(run, across or widths, form, 1 if across else most, part):
-            is_across = bool(across) and strips.widths[0] > 1
-            nest = Nest(self, run, loop, strips, most if across and not is_across else tall, part)
+        across = widths_across(run, loop, self.form) if part == 1 else []
+        for tall, strips in strips_of(run, loop, self.form, part, across):
+            nest = Nest(self, run, loop, strips, tall, part)
             if run.rows > 1:
                 nest.write_tiles()
             else:
-                nest.write(Across if is_across else Block)
+                nest.write(Across if across and strips.widths[0] > 1 else Block)
 
 
 class Nest:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Optional
 
-from zoomgrad.engines.rerolled.recover.loops import Access, Loop
+from zoomgrad.engines.rerolled.recover.loops import VECTOR, Access, Loop
 from zoomgrad.engines.rerolled.step.language import Panel, Run
 from zoomgrad.engines.rerolled.step.series import Count, width_in_rounds
 
@@ -65,9 +65,13 @@ class Form:
         """Whether these many numbers are larger than the second-level cache."""
         return 8 * numbers > self.cache
 
-    def fetches_ahead(self, run: Run) -> bool:
-        """Whether a tile fetches what the next one changes: if a sink's gradients and weights do not fit that cache."""
-        return run.sums_rows and 16 * run.loop.lanes > self.cache
+    def fetched(self, run: Run, block: Sequence[Vector], tall: int) -> list[Vector]:
+        """What a tile fetches for the next one, which has `tall` rows or inputs: the first number of each cache line.
+
+        A sink's tiles do so if its gradients and weights do not fit the second-level cache.
+        """
+        fetches = run.sums_rows and 16 * run.loop.lanes > self.cache and block[0].width > 1
+        return [lanes.in_next_tile(tall) for lanes in block if lanes.offsets[-1] % VECTOR == 0] if fetches else []
 
     @property
     def widest(self) -> int:
@@ -179,7 +183,7 @@ def widths_of(run: Run, loop: Loop, form: Form) -> list[int]:
     return widths
 
 
-def most_sums(run: Run, loop: Loop, form: Form, width: int) -> int:
+def _most_sums(run: Run, loop: Loop, form: Form, width: int) -> int:
     """The most vectors of sums in a block over one row. width: of its vectors."""
     if loop.calls or is_listed(loop, -1):
         return 1
@@ -191,11 +195,15 @@ def most_sums(run: Run, loop: Loop, form: Form, width: int) -> int:
     return form.accumulators if has_many else min(4, form.accumulators)
 
 
-def strips_of(run: Run, widths: Sequence[int], form: Form, most: int, part: int = 1) -> Iterator[tuple[int, Strips]]:
-    """The strips that these vectors form; before each, the most vectors of a block, or the rows of a tile.
+def strips_of(
+    run: Run, loop: Loop, form: Form, part: int = 1, across: Sequence[int] = ()
+) -> Iterator[tuple[int, Strips]]:
+    """The strips of a loop's vectors; before each, the most vectors of a block, or the rows of a tile.
 
-    most: the most vectors of a block over one row. part: blocks and tiles have at most this part of the usual sums.
+    part: blocks and tiles have at most this part of the usual sums. across: other vectors for the lanes, one a block.
     """
+    usual = widths_of(run, loop, form)
+    most, widths = _most_sums(run, loop, form, usual[0]), across or usual
     at = first = 0
     while first < len(widths):
         same = len(list(itertools.takewhile(widths[first].__eq__, widths[first:])))
@@ -203,6 +211,8 @@ def strips_of(run: Run, widths: Sequence[int], form: Form, most: int, part: int 
             # As few strips as possible, because each one reads the list again.
             strips_in_all = -(-same * form.width // form.strip)
             tall, wide = 1, -(-same // strips_in_all)
+        elif across:
+            tall, wide = 1 if widths[first] > 1 else most, 1
         else:
             tall, wide = (most, min(most, same)) if run.rows == 1 else form.tile(same)
         tall, wide = max(1, tall // part), max(1, wide // part)
@@ -237,6 +247,6 @@ class Vector(NamedTuple):
     width: int
 
     def in_next_tile(self, tall: int) -> Vector:
-        """The same vector of the tile after this one, which has `tall` rows or inputs."""
+        """The first lane of the same vector in the tile after this one, which has `tall` rows or inputs."""
         *tiles, outer, at = self.offsets
-        return self._replace(offsets=(*tiles[:-1], 1, outer, at) if tiles else (outer + tall, at))
+        return Vector((*tiles[:-1], 1, outer, at) if tiles else (outer + tall, at), 1)

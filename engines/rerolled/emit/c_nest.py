@@ -35,21 +35,10 @@ from zoomgrad.engines.graph.expr import ATOM_PRECEDENCE, INFIX, number
 from zoomgrad.engines.kernel.c_tree import Block, For, Include, Statement
 from zoomgrad.engines.machine.powers import are_those_of_libm
 from zoomgrad.engines.rerolled.emit.c_expr import spell, spread, vector
-from zoomgrad.engines.rerolled.form import (
-    Form,
-    Strips,
-    Vector,
-    heights,
-    most_sums,
-    steps_of,
-    strips_of,
-    widths_of,
-    with_a_lane,
-)
+from zoomgrad.engines.rerolled.form import Form, Strips, Vector, heights, steps_of, strips_of, with_a_lane
 from zoomgrad.engines.rerolled.recover.loops import (
     LANE_NAMES,
     TERM_NAMES,
-    VECTOR,
     Access,
     Loop,
     Operand,
@@ -130,12 +119,10 @@ class Nests:
 
     def _loop(self, run: Run, loop: Loop) -> Iterator[Statement]:
         """Write as many nests as the inner lanes need."""
-        form = self.form
         self.calls |= loop.calls
         if not loop.counts:
             loop = with_a_lane(loop)
-        widths = widths_of(run, loop, form)
-        for tall, strips in strips_of(run, widths, form, most_sums(run, loop, form, widths[0])):
+        for tall, strips in strips_of(run, loop, self.form):
             yield from _Nest(self, run, loop, strips, tall).statements()
 
     def table(self, places: Sequence[int]) -> str:
@@ -262,10 +249,8 @@ class _Nest:
         sums = [(f"{kind}{n}", block) for n, block in enumerate(self.strips.block(len(self.limits), tall))]
         target = self._pointer("target", loop.target)
         yield from target.declared
-        if self.nests.form.fetches_ahead(run) and sums[0][1].width > 1:
-            for _, lanes in sums:
-                if lanes.offsets[-1] % VECTOR == 0:
-                    yield f"__builtin_prefetch(&{target.there(lanes.in_next_tile(tall)._replace(width=1))});"
+        for lanes in self.nests.form.fetched(run, [block for _, block in sums], tall):
+            yield f"__builtin_prefetch(&{target.there(lanes)});"
         adds = loop.phase == Phase.SINK and not run.in_place
         begins = not adds and not loop.segments[0].counts
         if not begins:
