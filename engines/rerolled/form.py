@@ -74,11 +74,6 @@ class Form:
         return [lanes.in_next_tile(tall) for lanes in block if lanes.offsets[-1] % VECTOR == 0] if fetches else []
 
     @property
-    def widest(self) -> int:
-        """The most vectors side by side in a tile."""
-        return 4 if self.registers > 16 else 2
-
-    @property
     def strip(self) -> int:
         """The most lanes side by side: in a tile, or in a block over listed inputs.
 
@@ -93,7 +88,8 @@ class Form:
         Besides the sums, a term takes a register for each vector of weights, for a row's number, and for a product.
         Each number that is loaded serves as many sums as possible if the tile is about as tall as it is wide.
         """
-        strips = -(-vectors // self.widest)
+        widest = 4 if self.registers > 16 else 2
+        strips = -(-vectors // widest)
         wide = -(-vectors // strips)
         return min(TALLEST, (self.registers - 2 - wide) // wide // 2 * 2), wide
 
