@@ -96,10 +96,6 @@ class Block:
         """Write the block."""
         loop, run = self.nest.loop, self.nest.run
         adds = loop.phase == Phase.SINK and not run.in_place
-        if run.rows > 1 and (fetched := self.nest.writer.form.fetched(run, self.vectors, self.nest.steps[-2])):
-            tile = self.nest.target()
-            for lanes in fetched:
-                self.code.integer("prefetcht0", tile.memory(lanes, 0))
         if adds or loop.segments[0].counts:
             self.sums = {n: self.registers.vector(lanes.width) for n, lanes in enumerate(self.vectors)}
             target = self.nest.target() if adds else None

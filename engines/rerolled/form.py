@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Optional
 
-from zoomgrad.engines.rerolled.recover.loops import VECTOR, Access, Loop
+from zoomgrad.engines.rerolled.recover.loops import Access, Loop
 from zoomgrad.engines.rerolled.step.language import Panel, Run
 from zoomgrad.engines.rerolled.step.series import Count, width_in_rounds
 
@@ -64,14 +64,6 @@ class Form:
     def is_beyond_cache(self, numbers: int) -> bool:
         """Whether these many numbers are larger than the second-level cache."""
         return 8 * numbers > self.cache
-
-    def fetched(self, run: Run, block: Sequence[Vector], tall: int) -> list[Vector]:
-        """What a tile fetches for the next one, which has `tall` rows or inputs: the first number of each cache line.
-
-        A sink's tiles do so if its gradients and weights do not fit the second-level cache.
-        """
-        fetches = run.sums_rows and 16 * run.loop.lanes > self.cache and block[0].width > 1
-        return [lanes.in_next_tile(tall) for lanes in block if lanes.offsets[-1] % VECTOR == 0] if fetches else []
 
     @property
     def strip(self) -> int:
@@ -241,8 +233,3 @@ class Vector(NamedTuple):
     offsets: tuple[int, ...]
     """From the current iteration, for each lane count."""
     width: int
-
-    def in_next_tile(self, tall: int) -> Vector:
-        """The first lane of the same vector in the tile after this one, which has `tall` rows or inputs."""
-        *tiles, outer, at = self.offsets
-        return Vector((*tiles[:-1], 1, outer, at) if tiles else (outer + tall, at), 1)

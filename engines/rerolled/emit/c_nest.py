@@ -249,8 +249,6 @@ class _Nest:
         sums = [(f"{kind}{n}", block) for n, block in enumerate(self.strips.block(len(self.limits), tall))]
         target = self._pointer("target", loop.target)
         yield from target.declared
-        for lanes in self.nests.form.fetched(run, [block for _, block in sums], tall):
-            yield f"__builtin_prefetch(&{target.there(lanes)});"
         adds = loop.phase == Phase.SINK and not run.in_place
         begins = not adds and not loop.segments[0].counts
         if not begins:
