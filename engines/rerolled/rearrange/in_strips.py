@@ -55,9 +55,9 @@ class Matrix(NamedTuple):
         """Whether an access goes over whole rows, or lies beside the matrix."""
         *outer, lane = access.lanes
         strides: tuple[Any, ...] = (access.base - self.base, *outer, *access.terms)
-        is_inside = self.base <= first and stop <= self.stop
-        is_whole = is_inside and lane == 1 and not any(stride % self.apart for stride in strides)
-        return is_whole or stop <= self.base or self.stop <= first
+        if self.base <= first and stop <= self.stop:
+            return lane == 1 and not any(stride % self.apart for stride in strides)
+        return stop <= self.base or self.stop <= first
 
     def in_strips(self, access: Access) -> Access:
         """The access with another lane count before all others: the strip."""

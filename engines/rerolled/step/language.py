@@ -96,10 +96,7 @@ class Run:
 
     @cached_property
     def how(self) -> str:
-        """What follows the number in the text form: a space before each phrase, or nothing if the run is plain.
-
-        Two runs with one text are one function of C, so a copy of a sink's inputs has another text than the sink.
-        """
+        """What follows the number in the text form, each phrase after a space. Runs with one text share their C."""
         hows = {
             "in place": self.in_place,
             "over nonzero inputs": self.is_live,
