@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+from zoomgrad.engines.kernel.buffers import CACHE_LINE
 from zoomgrad.engines.kernel.library import Library, interface
-from zoomgrad.engines.machine.buffers.functions import ALIGNMENT, PROTOTYPES, label_of
+from zoomgrad.engines.machine.buffers.functions import PROTOTYPES, label_of
 from zoomgrad.engines.machine.memory import Memory, is_under_perf, write_symbols
 from zoomgrad.engines.machine.program import Code
 
@@ -24,4 +25,4 @@ class MachineKernel(Library):
             called = {line.operands[0] for line in code.assembler.lines if line.name == "call"}
             names = called.union(map(label_of, functions)) & labels.keys()  # without functions of libm
             write_symbols(memory.start, {name: labels[name] for name in names}, len(code.assembler.code))
-        super().__init__(SimpleNamespace(memory=memory, **functions), code.step.workspace + ALIGNMENT // 8)
+        super().__init__(SimpleNamespace(memory=memory, **functions), code.step.workspace + CACHE_LINE // 8)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from zoomgrad.engines.kernel.buffers import CACHE_LINE
 from zoomgrad.engines.machine.buffers.copies import in_steps
 from zoomgrad.engines.machine.buffers.rows import READ_COLUMNS
 from zoomgrad.engines.machine.encode import R8, RAX, RCX, RDI, RDX, RSI, RSP, Assembler, Mem, Vec
@@ -19,8 +20,6 @@ PROTOTYPES = {
     "update": "void (*)(double *, double *, double, double)",
     "train": "long long (*)(const struct buffers *, const struct stretch *)",
 }
-ALIGNMENT = 64
-"""A workspace starts at a multiple of these bytes, because a vector that crosses a cache line takes twice the time."""
 DESCEND = "descend"
 """The routine that updates RCX parameters at RSI by their gradients at RDI. xmm0: the rate; xmm1: rows of the batch."""
 
@@ -88,10 +87,10 @@ def _with_words(code: Assembler, name: str) -> Iterator[None]:
 
 
 def _align(code: Assembler) -> None:
-    """W: the start of the workspace."""
+    """W: the start of the workspace, at a cache line, because a vector that crosses one takes twice the time."""
     code.integer("mov", W, word(Word.WORKSPACE))
-    code.integer("add", W, ALIGNMENT - 1)
-    code.integer("and", W, -ALIGNMENT)
+    code.integer("add", W, CACHE_LINE - 1)
+    code.integer("and", W, -CACHE_LINE)
 
 
 def _write_pass(evaluator: Evaluator, step: Step, name: str, last: Word) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
+from zoomgrad.engines.kernel.buffers import CACHE_LINE
 from zoomgrad.engines.kernel.c_text import BUFFERS, PIECE, Source, libm, table
 from zoomgrad.engines.kernel.c_tree import (
     INDENT,
@@ -52,8 +53,6 @@ MEANINGS = {
     "turned": "for each input, the rows that do not skip it",
 }
 """Area of the workspace -> its content."""
-ALIGNMENT = 8
-"""Spare doubles, so that the workspace can start at a multiple of 64 bytes."""
 
 
 def c_source(step: Step, form: Form) -> Source:
@@ -85,7 +84,7 @@ class _Source:
         elsewhere = tuple(f"{piece.signature};" for pieces in others for piece in pieces)
         head = self._head()
         units = [unit([*head, *first, Text(elsewhere), *end]), *(unit([*head, *pieces]) for pieces in others)]
-        return Source(units, self.step.workspace + ALIGNMENT)
+        return Source(units, self.step.workspace + CACHE_LINE // 8)
 
     # --- the head of each unit ---------------------------------------------------------------------------------------
 
