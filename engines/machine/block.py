@@ -196,14 +196,14 @@ class Block:
         return count - rest
 
     def _part_of_next_strip(self, terms: Terms, rounds: int) -> Optional[tuple[Reg, int]]:
-        """What a tile over strips of weights fetches of the next strip: a pointer, and the bytes for each round.
+        """The pointer, and the bytes for each round, with which a tile fetches its part of the next strip of weights.
 
         All tiles together fetch the whole strip. Otherwise the first tile of each strip would wait for it.
         """
-        run = self.nest.run
-        if not run.in_strips or run.rows == 1 or run.sums_rows:
+        run, lanes = self.nest.run, self.nest.strips.lanes
+        weights = next((source for source in terms.pointers if source.lanes[-1] and source.terms == (lanes,)), None)
+        if not weights or not run.in_strips or run.rows == 1 or run.sums_rows:
             return None
-        (weights,) = [source for source in terms.pointers if source.lanes[-1]]
         first, tall, strip = self.nest.index[-2], self.nest.steps[-2], weights.lanes[0]
         assert first
         assert isinstance(strip, int)

@@ -1,8 +1,7 @@
 """In strips: weights larger than the second-level cache lie in the order in which tiles read them.
 
 All tiles of a strip read the same lanes of a matrix, row after row. In a layer of 512 units, the rows are a page of
-memory apart, and a processor prefetches within a page only. A panel would be a copy of these lanes, and making the copy
-waits for each row. Stored strip by strip, the weights need no copy. No sum changes its order.
+memory apart, so a panel waits for each row that it copies. Weights stored strip by strip need no panel.
 
 Example: loop 0 of `mlp-784x512x10-b100` reads `p[520 + j + 520*t]` for 784 terms t and 512 lanes j, and loop 12 changes
 these weights. In strips of 8 lanes, a strip has 784 rows of 8 numbers. Lane j becomes lane l of strip i:
@@ -18,7 +17,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Optional
 
 from zoomgrad.engines.rerolled.form import Form, has_strides
 from zoomgrad.engines.rerolled.recover.loops import Access, Loop
-from zoomgrad.engines.rerolled.recover.places import ascending, copies_of
 from zoomgrad.engines.rerolled.step.language import Run
 from zoomgrad.engines.rerolled.step.step import Step
 
@@ -47,9 +45,8 @@ class Matrix(NamedTuple):
 
     def has_rows(self, loop: Loop) -> bool:
         """Whether the loop's last lane count is the lanes, and its accesses in the matrix go over whole rows."""
-        return (
-            has_strides(loop) and loop.counts[-1:] == (self.lanes,) and all(self._has(*each) for each in _extents(loop))
-        )
+        has_lanes = has_strides(loop) and loop.counts[-1:] == (self.lanes,)
+        return has_lanes and all(self._has(*each) for each in _extents(loop))
 
     def _has(self, access: Access, first: int, stop: int) -> bool:
         """Whether an access goes over whole rows, or lies beside the matrix."""
@@ -108,8 +105,7 @@ def _weights(run: Run, form: Form) -> Optional[Matrix]:
     weights = segment.operands[run.panel.slot]
     if not isinstance(weights, Access) or weights.lanes != (0, 1):
         return None
-    (apart,) = weights.terms
-    assert isinstance(apart, int)
+    apart: Any = weights.terms[0]
     strip = form.width * form.tile(-(-lanes // form.width))[1]
     whole = -(-lanes // strip) * strip
     return Matrix(weights.base, segment.counts[0], apart, lanes, strip) if whole <= min(run.loop.room, apart) else None
@@ -117,6 +113,8 @@ def _weights(run: Run, form: Form) -> Optional[Matrix]:
 
 def _stored(step: Step, weights: Matrix) -> Step:
     """The step with these weights and their gradients in strips; the same step if a loop goes over them differently."""
+    if any(weights.base <= place.base < weights.stop for place in (step.loops.loss, *step.loops.outputs)):
+        return step
     matrices = (weights, weights._replace(base=weights.base + step.loops.gradient_offset))
     for loop in [run.loop for runs in step.routines.values() for run in runs]:
         touched = [matrix for matrix in matrices if matrix.is_in(loop)]
@@ -124,6 +122,8 @@ def _stored(step: Step, weights: Matrix) -> Step:
             return step
     for name, runs in step.routines.items():
         step = step.with_routine(name, (_moved(run, matrices) for run in runs))
+    from zoomgrad.engines.rerolled.recover.places import ascending, copies_of  # it imports NumPy
+
     indices, places = step.loops.indices_and_places()
     places = weights.places(places)
     order = ascending(places)

@@ -20,7 +20,8 @@ pytestmark = pytest.mark.host
 def program_of(engine, inputs, hidden, seed):
     """Compile a network with one to three hidden layers, whose sizes and weights depend on the seed.
 
-    The last input is the target. The first layer's sums are an output, and what its units lead to skips later layers.
+    The last input is the target. The first layer's sums are outputs, and its units also skip later layers.
+    Beside it are 13 units with one bias, whose weights have no padding.
     """
     chance = random.Random(seed)
     *x, target = (engine.Value(0.0) for _ in range(inputs))
@@ -31,9 +32,12 @@ def program_of(engine, inputs, hidden, seed):
         parameters += [*(p for row in w for p in row), *b]
         sums.append([sum((wi * xi for wi, xi in zip(row, layers[-1])), bias) for row, bias in zip(w, b)])
         layers.append([v.tanh() if seed == 2 and n % 2 else v.relu() for n, v in enumerate(sums[-1])])
+    w, shared = [[engine.Value(chance.uniform(-1, 1)) for _ in x[:3]] for _ in range(13)], engine.Value(0.3)
+    parameters += [*(p for row in w for p in row), shared]
+    beside = [sum((wi * xi for wi, xi in zip(row, x[:3])), shared).tanh() for row in w]
     v = [engine.Value(chance.uniform(-1, 1)) for _ in layers[-1]]
     around = [first.tanh() * second for first, second in zip(layers[1], layers[1][1:])]
-    score = sum((vi * n for vi, n in zip(v, layers[-1])), sum(around, engine.Value(0.1)))
+    score = sum((vi * n for vi, n in zip(v, layers[-1])), sum([*around, *beside], engine.Value(0.1)))
     outputs, error = [score, *sums[0]], score - target
     return engine.compile(error * error, inputs=[*x, target], parameters=[*parameters, *v], outputs=outputs)
 
