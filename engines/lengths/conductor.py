@@ -97,7 +97,7 @@ class ConductorInNumPy(Conductor):
 
         super().__init__(optimiser, members, buffers)
         self._numpy = np
-        # Not a bound method, because a cycle with cffi's memoryviews crashes CPython 3.11 (python/cpython#77894).
+        # Not a method: a cycle with cffi's memoryviews crashes CPython before 3.12.7 (python/cpython#77894).
         self._step = optimiser.function_with(partial(_powers, np))
         self._arrays = [np.asarray(buffer) for buffer in buffers]
 

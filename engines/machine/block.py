@@ -196,10 +196,7 @@ class Block:
         return count - rest
 
     def _part_of_next_strip(self, terms: Terms, rounds: int) -> Optional[tuple[Reg, int]]:
-        """The pointer, and the bytes for each round, with which a tile fetches its part of the next strip of weights.
-
-        All tiles together fetch the whole strip. Otherwise the first tile of each strip would wait for it.
-        """
+        """The pointer, and the bytes for each round, with which a tile fetches its part of the next strip."""
         run, lanes = self.nest.run, self.nest.strips.lanes
         weights = next((source for source in terms.pointers if source.lanes[-1] and source.terms == (lanes,)), None)
         if not weights or not run.in_strips or run.rows == 1 or run.sums_rows:

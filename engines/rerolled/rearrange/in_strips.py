@@ -28,24 +28,23 @@ class Matrix(NamedTuple):
     """Weights or their gradients: rows of lanes."""
 
     base: int
+    stop: int
     rows: int
     apart: int
     """The distance from row to row."""
     lanes: int
     strip: int
     """The lanes of a strip."""
-
-    @property
-    def stop(self) -> int:
-        return self.base + self.rows * self.apart
+    whole: int
+    """The lanes of all strips."""
 
     def is_in(self, loop: Loop) -> bool:
         """Whether an access of the loop may lie in the matrix."""
         return any(first < self.stop and self.base < stop for _, first, stop in _extents(loop))
 
     def has_rows(self, loop: Loop) -> bool:
-        """Whether the loop's last lane count is the lanes, and its accesses in the matrix go over whole rows."""
-        has_lanes = has_strides(loop) and loop.counts[-1:] == (self.lanes,)
+        """Whether the loop has the lanes, room for whole strips, and only accesses over whole rows in the matrix."""
+        has_lanes = has_strides(loop) and loop.counts[-1:] == (self.lanes,) and loop.room >= self.whole
         return has_lanes and all(self._has(*each) for each in _extents(loop))
 
     def _has(self, access: Access, first: int, stop: int) -> bool:
@@ -98,7 +97,7 @@ def store_in_strips(step: Step, form: Form) -> Step:
 
 
 def _weights(run: Run, form: Form) -> Optional[Matrix]:
-    """The weights that a loop over rows has a panel for, if whole strips fit into its room and into the rows."""
+    """The weights that a loop over rows has a panel for, if whole strips fit into the rows."""
     if not run.panel or run.sums_rows:
         return None
     segment, lanes = run.loop.segments[run.panel.segment], run.loop.counts[-1]
@@ -107,15 +106,20 @@ def _weights(run: Run, form: Form) -> Optional[Matrix]:
         return None
     apart: Any = weights.terms[0]
     strip = form.width * form.tile(-(-lanes // form.width))[1]
-    whole = -(-lanes // strip) * strip
-    return Matrix(weights.base, segment.counts[0], apart, lanes, strip) if whole <= min(run.loop.room, apart) else None
+    rows, whole = segment.counts[0], -(-lanes // strip) * strip
+    stop = weights.base + rows * apart
+    return Matrix(weights.base, stop, rows, apart, lanes, strip, whole) if whole <= apart else None
 
 
 def _stored(step: Step, weights: Matrix) -> Step:
     """The step with these weights and their gradients in strips; the same step if a loop goes over them differently."""
-    if any(weights.base <= place.base < weights.stop for place in (step.loops.loss, *step.loops.outputs)):
+    away = step.loops.gradient_offset
+    matrices = (weights, weights._replace(base=weights.base + away, stop=weights.stop + away))
+    # An update may leave out the places of one sink, so each sink of the weights must go over all of them.
+    sinks = {loop.counts for loop in step.loops.loops if matrices[1].is_in(loop)}
+    shown = (step.loops.loss, *step.loops.outputs)
+    if sinks != {(weights.rows, weights.lanes)} or any(weights.base <= at.base < weights.stop for at in shown):
         return step
-    matrices = (weights, weights._replace(base=weights.base + step.loops.gradient_offset))
     for loop in [run.loop for runs in step.routines.values() for run in runs]:
         touched = [matrix for matrix in matrices if matrix.is_in(loop)]
         if len(touched) > 1 or not all(matrix.has_rows(loop) for matrix in touched):
@@ -125,8 +129,7 @@ def _stored(step: Step, weights: Matrix) -> Step:
     from zoomgrad.engines.rerolled.recover.places import ascending, copies_of  # it imports NumPy
 
     indices, places = step.loops.indices_and_places()
-    places = weights.places(places)
-    order = ascending(places)
+    order = ascending(places := weights.places(places))
     return replace(step, loops=replace(step.loops, copies=copies_of(places[order], indices[order])))
 
 
@@ -136,7 +139,7 @@ def _moved(run: Run, matrices: Sequence[Matrix]) -> Run:
     matrix = next((each for each in matrices if each.is_in(loop)), None)
     if matrix is None:
         return run
-    counts = (-(-matrix.lanes // matrix.strip), *loop.counts[:-1], matrix.strip)
+    counts = (matrix.whole // matrix.strip, *loop.counts[:-1], matrix.strip)
     loop = replace(loop.moved(matrix.in_strips), counts=counts, room=matrix.strip)
     if due:
         due = due._replace(before=matrix.in_strips(due.before), factor=matrix.in_strips(due.factor))
