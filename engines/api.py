@@ -27,7 +27,7 @@ class Unavailable(Exception):
 
 
 class UnknownName(LookupError):
-    """No engine, workload, interpreter or preset has this name. Suggests the nearest ones that exist.
+    """No engine, workload, interpreter or preset has this name. Carries the nearest names that exist.
 
     left_out: things that may have had that name, each with the reason why it was left out.
     """
@@ -38,6 +38,7 @@ class UnknownName(LookupError):
         hint = f"Did you mean {' or '.join(nearest)}?" if nearest else f"Known: {', '.join(known) or 'none yet'}."
         also = "".join(f"\n  Left out: {problem}" for problem in left_out)
         super().__init__(f"there is no {kind} {name!r}\n  {hint}{also}")
+        self.nearest = nearest
 
 
 class WrongOption(UnknownName):
@@ -45,6 +46,7 @@ class WrongOption(UnknownName):
 
     def __init__(self, engine: str, option: str, why: str, remedy: str) -> None:
         LookupError.__init__(self, f"{engine} takes no option +{option}: {why}; {remedy}")
+        self.nearest = []
 
 
 class NonFiniteLoss(ArithmeticError):

@@ -547,6 +547,13 @@ DEFECTS = (
         "engines/test_within_buffers.py::test_bits_within_guarded_buffers[mlp-64x32x10-b4-4-dense]",
     ),
     Defect(
+        "machine: the panel of the second strip holds the first strip",
+        "engines/machine/nest.py",
+        "self._point(source, operand)\n",
+        'code.integer("lea", source, Mem(W, 8 * operand.base))\n',
+        "engines/test_within_buffers.py::test_bits_within_guarded_buffers[mlp-64x32x10-b4-4-dense]",
+    ),
+    Defect(
         "machine: a power of -2 keeps the registers of the inverse",
         "engines/machine/powers.py",
         "release(head, tail)\n    return",

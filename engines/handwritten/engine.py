@@ -61,7 +61,7 @@ class ByHand(Row):
         return widest(toolchains.macros(self.toolchain(), native() if self.options.native else ()))
 
     def source(self, network: Network, lanes: Optional[int] = None) -> str:
-        """The C for that network. lanes: by default those of this machine. Raises Unavailable without a compiler."""
+        """C for the network. lanes: doubles in a vector. None: asks a compiler, or raises Unavailable."""
         macros = {
             **dict(zip(("INPUTS", "HIDDEN", "OUTPUTS"), network.shape)),
             "LANES": lanes or self.lanes(),

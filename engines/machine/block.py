@@ -201,9 +201,9 @@ class Block:
         weights = next((source for source in terms.pointers if source.lanes[-1] and source.terms == (lanes,)), None)
         if not weights or not run.in_strips or run.rows == 1 or run.sums_rows:
             return None
-        first, tall, strip = self.nest.index[-2], self.nest.steps[-2], weights.lanes[0]
+        strip: Any = weights.lanes[0]
+        first, tall = self.nest.index[-2], self.nest.steps[-2]
         assert first
-        assert isinstance(strip, int)
         size = -(-8 * strip * tall // (rounds * run.rows))
         pointer = self.registers.integer()
         self.code.integer("imul", pointer, first, rounds * size // tall)

@@ -71,6 +71,7 @@ class Mem(NamedTuple):
 
 
 Register = Union[Reg, Vec, Mask]
+Place = Union[Reg, Mem]
 
 
 class Row(NamedTuple):
@@ -308,9 +309,7 @@ class Assembler:
         tail = b"" if immediate is None else bytes((immediate,))
         self._instruction(name, (to, first, second, immediate, mask), forms, disp, label, tail)
 
-    def integer(
-        self, name: str, to: Union[Reg, Mem], source: Union[Reg, Mem, int, None] = None, by: Optional[int] = None
-    ) -> None:
+    def integer(self, name: str, to: Place, source: Union[Place, int, None] = None, by: Optional[int] = None) -> None:
         """Append an instruction of INTEGERS. by: the constant of a multiplication with three operands."""
         row, tail = INTEGERS[name], b""
         operand = to
@@ -342,9 +341,7 @@ class Assembler:
         self.jump(again, "ne")
 
     @contextmanager
-    def counted_up(
-        self, index: Union[Reg, Mem], limit: Union[int, Reg, Mem], step: int = 1, start: int = 0
-    ) -> Iterator[None]:
+    def counted_up(self, index: Place, limit: Union[Place, int], step: int = 1, start: int = 0) -> Iterator[None]:
         """A loop in which the index goes from the start to the limit, and which runs at least once.
 
         RAX holds an index in memory while it is compared.
@@ -369,14 +366,14 @@ class Assembler:
         self.label(end)
 
     @contextmanager
-    def unless(self, condition: str, *compared: Union[Reg, Mem, int]) -> Iterator[None]:
+    def unless(self, condition: str, *compared: Union[Place, int]) -> Iterator[None]:
         """Code that is skipped if a condition holds, as in `jump`."""
         end = self.new_label()
         self.jump(end, condition, *compared)
         yield
         self.label(end)
 
-    def jump(self, label: str, condition: str = "", *compared: Union[Reg, Mem, int]) -> None:
+    def jump(self, label: str, condition: str = "", *compared: Union[Place, int]) -> None:
         """Jump to a label, always or if a condition holds: of two operands, or of the last instruction."""
         if compared:
             one, other = compared

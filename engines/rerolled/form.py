@@ -179,7 +179,7 @@ def _most_sums(run: Run, loop: Loop, form: Form, width: int) -> int:
     # an update reads a factor once for all vectors of its block.
     has_many = any(segment.counts for segment in loop.segments) or (run.in_place and width > 1)
     if run.due and width > 1:
-        return form.strip // form.width  # one strip reads the weights in order, so the processor prefetches them
+        return form.strip // form.width  # few strips, because the processor prefetches each
     return form.accumulators if has_many else min(4, form.accumulators)
 
 
@@ -188,7 +188,7 @@ def strips_of(
 ) -> Iterator[tuple[int, Strips]]:
     """The strips of a loop's vectors; before each, the most vectors of a block, or the rows of a tile.
 
-    part: blocks and tiles have at most this part of the usual sums. across: other vectors for the lanes, one a block.
+    part: blocks and tiles have at most this part of the usual sums. across: other widths; each vector has its block.
     """
     usual = widths_of(run, loop, form)
     most, widths = _most_sums(run, loop, form, usual[0]), across or usual

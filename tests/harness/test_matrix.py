@@ -51,8 +51,9 @@ def test_naming_one_of_each_kind_selects_one_cell():
     ],
 )
 def test_an_unknown_name_suggests_the_nearest(only, nearest):
-    with pytest.raises(UnknownName, match=f"Did you mean .*{nearest}"):
+    with pytest.raises(UnknownName) as caught:
         cells("quick", **only)
+    assert nearest in caught.value.nearest
 
 
 OFFLINE = [name for name in workloads.names() if "mnist" not in name]

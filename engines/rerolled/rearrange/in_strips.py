@@ -1,7 +1,8 @@
 """In strips: weights larger than the second-level cache lie in the order in which tiles read them.
 
 All tiles of a strip read the same lanes of a matrix, row after row. In a layer of 512 units, the rows are a page of
-memory apart, so a panel waits for each row that it copies. Weights stored strip by strip need no panel.
+memory apart, so a panel waits for each row that it copies. Weights stored strip by strip need no panel. They stay in
+rows if threads divide the step, if it skips zeros, or if a loop goes over them in another way.
 
 Example: loop 0 of `mlp-784x512x10-b100` reads `p[520 + j + 520*t]` for 784 terms t and 512 lanes j, and loop 12 changes
 these weights. In strips of 8 lanes, a strip has 784 rows of 8 numbers. Lane j becomes lane l of strip i:
@@ -11,7 +12,7 @@ these weights. In strips of 8 lanes, a strip has 784 rows of 8 numbers. Lane j b
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional
 
@@ -38,22 +39,23 @@ class Matrix(NamedTuple):
     whole: int
     """The lanes of all strips."""
 
-    def is_in(self, loop: Loop) -> bool:
-        """Whether an access of the loop may lie in the matrix."""
-        return any(first < self.stop and self.base < stop for _, first, stop in _extents(loop))
+    def accesses(self, loop: Loop) -> list[tuple[Access, int, int]]:
+        """The target and the operands that may lie in the matrix: of each, its first place, and that after its last."""
+        every = [(loop.target, ()), *((operand, loop.segments[number].counts) for number, _, operand in loop.reads())]
+        extents = [(access, *access.extent(loop.counts, counts)) for access, counts in every]
+        return [each for each in extents if each[1] < self.stop and self.base < each[2]]
 
     def has_rows(self, loop: Loop) -> bool:
         """Whether the loop has the lanes, room for whole strips, and only accesses over whole rows in the matrix."""
         has_lanes = has_strides(loop) and loop.counts[-1:] == (self.lanes,) and loop.room >= self.whole
-        return has_lanes and all(self._has(*each) for each in _extents(loop))
+        return has_lanes and all(self._has(*each) for each in self.accesses(loop))
 
     def _has(self, access: Access, first: int, stop: int) -> bool:
-        """Whether an access goes over whole rows, or lies beside the matrix."""
+        """Whether an access goes over whole rows."""
         *outer, lane = access.lanes
         strides: tuple[Any, ...] = (access.base - self.base, *outer, *access.terms)
-        if self.base <= first and stop <= self.stop:
-            return lane == 1 and not any(stride % self.apart for stride in strides)
-        return stop <= self.base or self.stop <= first
+        is_inside = self.base <= first and stop <= self.stop
+        return is_inside and lane == 1 and not any(stride % self.apart for stride in strides)
 
     def in_strips(self, access: Access) -> Access:
         """The access with another lane count before all others: the strip."""
@@ -70,19 +72,11 @@ class Matrix(NamedTuple):
         return int(distance) // self.apart * self.strip
 
     def places(self, places: Ints) -> Ints:
-        """Places of parameters, with those of the matrix in strips."""
-        import numpy as np
-
+        """The places of parameters in the new order: those of the matrix are in strips."""
         row, lane = (places - self.base) // self.apart, (places - self.base) % self.apart
         moved: Ints = self.base + lane // self.strip * self.rows * self.strip + row * self.strip + lane % self.strip
-        return np.where((row >= 0) & (row < self.rows), moved, places)
-
-
-def _extents(loop: Loop) -> Iterator[tuple[Access, int, int]]:
-    """The target and all operands in memory: of each, its first place, and the place after its last one."""
-    yield (loop.target, *loop.target.extent(loop.counts))
-    for number, _, operand in loop.reads():
-        yield (operand, *operand.extent(loop.counts, loop.segments[number].counts))
+        new: Ints = places + (moved - places) * ((row >= 0) & (row < self.rows))
+        return new
 
 
 def store_in_strips(step: Step, form: Form) -> Step:
@@ -90,8 +84,7 @@ def store_in_strips(step: Step, form: Form) -> Step:
     if step.skips or step.is_divided:
         return step
     for run in [run for runs in step.routines.values() for run in runs]:
-        weights = _weights(run, form)
-        if weights:
+        if weights := _weights(run, form):
             step = _stored(step, weights)
     return step
 
@@ -116,12 +109,12 @@ def _stored(step: Step, weights: Matrix) -> Step:
     away = step.loops.gradient_offset
     matrices = (weights, weights._replace(base=weights.base + away, stop=weights.stop + away))
     # An update may leave out the places of one sink, so each sink of the weights must go over all of them.
-    sinks = {loop.counts for loop in step.loops.loops if matrices[1].is_in(loop)}
+    sinks = {loop.counts for loop in step.loops.loops if matrices[1].accesses(loop)}
     shown = (step.loops.loss, *step.loops.outputs)
     if sinks != {(weights.rows, weights.lanes)} or any(weights.base <= at.base < weights.stop for at in shown):
         return step
     for loop in [run.loop for runs in step.routines.values() for run in runs]:
-        touched = [matrix for matrix in matrices if matrix.is_in(loop)]
+        touched = [matrix for matrix in matrices if matrix.accesses(loop)]
         if len(touched) > 1 or not all(matrix.has_rows(loop) for matrix in touched):
             return step
     for name, runs in step.routines.items():
@@ -136,7 +129,7 @@ def _stored(step: Step, weights: Matrix) -> Step:
 def _moved(run: Run, matrices: Sequence[Matrix]) -> Run:
     """The run over matrices in strips."""
     loop, due = run.loop, run.due
-    matrix = next((each for each in matrices if each.is_in(loop)), None)
+    matrix = next((each for each in matrices if each.accesses(loop)), None)
     if matrix is None:
         return run
     counts = (matrix.whole // matrix.strip, *loop.counts[:-1], matrix.strip)

@@ -23,12 +23,13 @@ were infinite, the list would be 0, 1, 2, 3, and the sum would be NaN as in the 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from zoomgrad.engines.rerolled.form import Form
 from zoomgrad.engines.rerolled.rearrange.weight_reuse import pair_of_loops
 from zoomgrad.engines.rerolled.step import language as steps
-from zoomgrad.engines.rerolled.step.language import Fact, Run, Statement, rewrite
-from zoomgrad.engines.rerolled.step.step import Pair, Step
+from zoomgrad.engines.rerolled.step.language import Fact, Statement, rewrite
+from zoomgrad.engines.rerolled.step.step import Step
 
 
 def skip_zeros(step: Step, form: Form) -> Step:
@@ -38,8 +39,9 @@ def skip_zeros(step: Step, form: Form) -> Step:
         return step
     start, stop = pair.inputs
     step, _ = step.with_area("live", list_size(stop - start, 4))
+    live: dict[int, Any] = {pair.forward: {"live_segment": pair.segment}, pair.sink: {"live_lane": 0}}
     for name, runs in step.routines.items():
-        step = step.with_routine(name, (_over_live(run, pair) for run in runs))
+        step = step.with_routine(name, (replace(run, **live.get(run.number, {})) for run in runs))
 
     def change(statement: Statement) -> tuple[Statement, ...]:
         if statement == steps.TAKE_ROW:
@@ -61,9 +63,3 @@ def skip_zeros(step: Step, form: Form) -> Step:
 def list_size(entries: int, entry_bytes: int) -> int:
     """The doubles that a list takes: its length, the entries, and one more, because skipped ones are also written."""
     return 1 + -(-(entries + 1) * entry_bytes // 8)
-
-
-def _over_live(run: Run, pair: Pair) -> Run:
-    if run.number == pair.forward:
-        return replace(run, live_segment=pair.segment)
-    return replace(run, live_lane=0) if run.number == pair.sink else run
