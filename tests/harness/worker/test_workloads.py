@@ -175,6 +175,7 @@ def test_a_non_finite_loss_is_reported_and_not_applied(engine):
     with pytest.raises(NonFiniteLoss) as error:
         trainer.train(100)
     assert error.value.step == len(trainer.losses)
+    assert all(abs(loss) < float("inf") for loss in trainer.losses)
     before = trainer.parameters()
     assert "is not a finite number" in str(error.value)
     assert trainer.parameters().tobytes() == before.tobytes()  # a peer's may be NaN
