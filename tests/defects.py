@@ -479,7 +479,7 @@ DEFECTS = (
         "engines/rerolled/rearrange/from_panels.py",
         "        if of_tile:\n",
         "        if of_tile == tall:\n",
-        "engines/rerolled/test_together.py::test_random_networks_keep_their_bits[0]",
+        "engines/rerolled/test_together.py::test_random_networks_keep_their_bits[0-False]",
     ),
     Defect(
         "rerolled: all strips of the weights are at one place",
@@ -487,6 +487,13 @@ DEFECTS = (
         "lanes = (self.rows * self.strip, ",
         "lanes = (0, ",
         "engines/test_within_buffers.py::test_bits_within_guarded_buffers[mlp-64x32x10-b4-4-dense]",
+    ),
+    Defect(
+        "rerolled: weights in strips with a second use are updated in part",
+        "engines/rerolled/rearrange/in_strips.py",
+        "if sinks != {(weights.rows, weights.lanes)} or any",
+        "if any",
+        "engines/rerolled/test_together.py::test_random_networks_keep_their_bits[0-True]",
     ),
     Defect(
         "rerolled: the area for copied inputs is half as large",

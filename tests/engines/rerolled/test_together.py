@@ -17,11 +17,12 @@ from zoomgrad.engines.rerolled.rearrange import from_panels, together, weight_re
 pytestmark = pytest.mark.host
 
 
-def program_of(engine, inputs, hidden, seed):
+def program_of(engine, inputs, hidden, seed, tied=False):
     """Compile a network with one to three hidden layers, whose sizes and weights depend on the seed.
 
     The last input is the target. The first layer's sums are outputs, and its units also skip later layers.
     Beside it are 13 units with one bias, whose weights have no padding.
+    tied: whether the first layer's weights of the last input also multiply its units.
     """
     chance = random.Random(seed)
     *x, target = (engine.Value(0.0) for _ in range(inputs))
@@ -32,11 +33,13 @@ def program_of(engine, inputs, hidden, seed):
         parameters += [*(p for row in w for p in row), *b]
         sums.append([sum((wi * xi for wi, xi in zip(row, layers[-1])), bias) for row, bias in zip(w, b)])
         layers.append([v.tanh() if seed == 2 and n % 2 else v.relu() for n, v in enumerate(sums[-1])])
-    w, shared = [[engine.Value(chance.uniform(-1, 1)) for _ in x[:3]] for _ in range(13)], engine.Value(0.3)
+    units, shared = 8 if tied else 13, engine.Value(0.3)
+    w = [[engine.Value(chance.uniform(-1, 1)) for _ in x[:3]] for _ in range(units)]
     parameters += [*(p for row in w for p in row), shared]
     beside = [sum((wi * xi for wi, xi in zip(row, x[:3])), shared).tanh() for row in w]
     v = [engine.Value(chance.uniform(-1, 1)) for _ in layers[-1]]
-    around = [first.tanh() * second for first, second in zip(layers[1], layers[1][1:])]
+    others = parameters[len(x) - 1 :: len(x)] if tied else [unit.tanh() for unit in layers[1][1:]]
+    around = [(unit * other).relu() for unit, other in zip(layers[1], others)]
     score = sum((vi * n for vi, n in zip(v, layers[-1])), sum([*around, *beside], engine.Value(0.1)))
     outputs, error = [score, *sums[0]], score - target
     return engine.compile(error * error, inputs=[*x, target], parameters=[*parameters, *v], outputs=outputs)
@@ -68,21 +71,21 @@ def engines_of(chance, seed):
     return rows, [engine_of("gcc", each, "-O0", code="loops", threads=each.threads) for each in forms]
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_random_networks_keep_their_bits(monkeypatch, seed):
+@pytest.mark.parametrize(("seed", "tied"), [*((seed, False) for seed in range(6)), (0, True)])
+def test_random_networks_keep_their_bits(monkeypatch, seed, tied):
     """The last seeds divide steps among threads."""
     for module in (weight_reuse, whole_batches):
         monkeypatch.setattr(module, "MANY", 1)
     monkeypatch.setattr(from_panels, "PAGE", 1)
     monkeypatch.setattr(together, "LEAST_WORK", 0)
     chance = random.Random(seed)
-    inputs, hidden = chance.randint(3, 13), chance.choice([2, 3, 5, 8, 9, 17, 37, 70])
+    inputs, hidden = chance.randint(3, 13), chance.choice([2, 3, 5, 8, 9, 17, 37, 70]) + 3 * tied
     taken, engines = engines_of(chance, seed)
     cells = array("d", [chance.choice([0.0, -0.0, chance.uniform(-1, 1)]) for _ in range(inputs * 11)])
     broken, huge = array("d", cells), array("d", cells)
     broken[inputs * 6] = float("nan")
     huge[inputs * 7 : inputs * 8] = array("d", [1e200] * inputs)
-    reference, *programs = [program_of(usable(engine), inputs, hidden, seed) for engine in ("tcc", *engines)]
+    reference, *programs = [program_of(usable(engine), inputs, hidden, seed, tied) for engine in ("tcc", *engines)]
     start = array("d", reference.parameters)
     for batch in (1, 2, 3, taken, taken + 1, 2 * taken + 5):
         for rows in (cells, broken, huge):
