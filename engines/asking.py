@@ -144,16 +144,12 @@ class Programs:
         self._output.close()
         self._input.close()
 
-    def start(self, command: Sequence[str], *, reads: bool = False, errors: bool = True) -> int:
-        """Start a program, and return its pid. reads: whether it reads its standard input, which `finish` writes.
-
-        Raises NoAnswer.
-        """
+    def start(self, command: Sequence[str], *, errors: bool = True) -> int:
+        """Start a program, and return its pid. Raises NoAnswer."""
         try:
             process = subprocess.Popen(  # noqa: S603  (a list of arguments, not run by a shell)
                 command,
-                bufsize=0,
-                stdin=subprocess.PIPE if reads else subprocess.DEVNULL,
+                stdin=subprocess.DEVNULL,
                 stdout=self._input,
                 stderr=subprocess.STDOUT if errors else subprocess.DEVNULL,
                 **self._place,
@@ -165,22 +161,9 @@ class Programs:
         lower_limits(process.pid, self.limits)
         return process.pid
 
-    def finish(self, inputs: Sequence[bytes] = ()) -> str:
-        """Give the first programs that read their inputs, wait until all have ended, and return what they wrote.
-
-        inputs: short enough for a pipe. Programs that read but get no input are killed. Raises NoAnswer as soon as a
-        program fails.
-        """
+    def finish(self) -> str:
+        """Wait until all have ended, and return what they wrote. Raises NoAnswer as soon as a program fails."""
         deadline = monotonic() + self.seconds
-        readers = [process for process in self._processes if process.stdin]
-        unused = readers[len(inputs) :]
-        # These are forgotten: after `wait`, another process may get a number.
-        self._processes = [process for process in self._processes if process not in unused]
-        _kill(unused)
-        for text, process in zip(inputs, readers):
-            assert process.stdin
-            with contextlib.suppress(BrokenPipeError), process.stdin as stream:  # its exit code says why
-                stream.write(text)
         self._input.close()  # so that the pipe ends with the programs
         poller, is_open, printed, pause = select.poll(), True, bytearray(), 2e-5
         poller.register(self._output, select.POLLIN)
@@ -212,14 +195,11 @@ class Programs:
 
 def _kill(processes: Sequence[subprocess.Popen[bytes]]) -> None:
     """Kill those programs that still run, and what they and the others started."""
-    # Before their pipes are closed: at the end of its input, a waiting compiler would begin to compile.
     # A group outlives its leader: a driver that died may leave its compiler behind.
     for process in processes:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
     for process in processes:
-        if process.stdin:
-            process.stdin.close()
         process.wait()
 
 

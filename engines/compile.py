@@ -11,20 +11,18 @@ calls.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable
-from typing import Any, Optional
+from typing import Any
 
 from zoomgrad.engines.compiled.clock import Clock
 from zoomgrad.engines.compiled.emit import emit
 from zoomgrad.engines.compiled.flags import flags_of
 from zoomgrad.engines.compiled.load import load
 from zoomgrad.engines.compiled.lower import lower, sizes
-from zoomgrad.engines.compiled.machine import CORES
 from zoomgrad.engines.compiled.trace import Graph
 from zoomgrad.engines.graph.collector import paused
 from zoomgrad.engines.graph.tape import Tape
-from zoomgrad.engines.kernel import building, toolchains
+from zoomgrad.engines.kernel import toolchains
 from zoomgrad.engines.kernel.c_text import Source
 from zoomgrad.engines.kernel.program import Kernel, Program
 from zoomgrad.engines.machine.kernel import MachineKernel
@@ -48,35 +46,30 @@ def compile(  # noqa: A001  (the verb of all that follows)
     trace: gives the graph. batch: the first batch to train with; code for others is compiled when needed.
     Raises the errors of `linearize`, BrokenTape, Unavailable if the compiler is missing, and BuildFailed if it fails.
     """
-    with contextlib.ExitStack() as stack:
-        compilers = early_compilers(options, clock, stack)
-        tape, inputs, parameters = tape_of(trace, clock)
-        if compilers:
-            with clock.phase("compile"), contextlib.suppress(building.BuildFailed):  # one may be enough
-                compilers.add()
-        with clock.phase("lower"):
-            code = lower(tape, options, parameters)
-        clock.sizes.update(sizes(code, options))
-        variants = variants_of(code)
-        first = variant_for(batch, variants)
-        kernels = {first.name: kernel_of(first.code, options, clock, compilers)}
+    tape, inputs, parameters = tape_of(trace, clock)
+    with clock.phase("lower"):
+        code = lower(tape, options, parameters)
+    clock.sizes.update(sizes(code, options))
+    variants = variants_of(code)
+    first = variant_for(batch, variants)
+    kernels = {first.name: kernel_of(first.code, options, clock)}
 
-        def kernel_for(batch: int) -> Kernel:
-            variant = variant_for(batch, variants)
-            if variant.name not in kernels:
-                kernels[variant.name] = kernel_of(variant.code, options, Clock())
-            return kernels[variant.name]
+    def kernel_for(batch: int) -> Kernel:
+        variant = variant_for(batch, variants)
+        if variant.name not in kernels:
+            kernels[variant.name] = kernel_of(variant.code, options, Clock())
+        return kernels[variant.name]
 
-        with clock.phase("load"):
-            return Program(
-                kernels[first.name],
-                kernel_for,
-                inputs=inputs,
-                parameters=parameters,
-                outputs=len(tape.outputs),
-                clock=clock,
-                tape=tape,
-            )
+    with clock.phase("load"):
+        return Program(
+            kernels[first.name],
+            kernel_for,
+            inputs=inputs,
+            parameters=parameters,
+            outputs=len(tape.outputs),
+            clock=clock,
+            tape=tape,
+        )
 
 
 def tape_of(trace: Callable[[], Graph], clock: Clock) -> tuple[Tape, list[float], list[float]]:
@@ -94,13 +87,13 @@ def tape_of(trace: Callable[[], Graph], clock: Clock) -> tuple[Tape, list[float]
     return (tape, *numbers)
 
 
-def kernel_of(code: Any, options: Options, clock: Clock, compilers: Optional[building.Compilers] = None) -> Kernel:
-    """Generate, build and load. compilers: started earlier, for this tool and these flags."""
+def kernel_of(code: Any, options: Options, clock: Clock) -> Kernel:
+    """Generate, build and load."""
     with clock.phase("generate"):
         source = emit(code, options)
     if options.compiler:
         clock.sizes["vector_doubles"] = fitted(options).width if options.code == "loops" else 1
-        return load(source, options, toolchains.find(options.compiler), flags_of(options), clock, compilers)
+        return load(source, options, toolchains.find(options.compiler), flags_of(options), clock)
     if isinstance(source, Rows):
         return source.kernel(clock)
     if isinstance(source, Source):  # Python
@@ -117,19 +110,3 @@ KERNELS: dict[type, Callable[[Any], Kernel]] = {
     Source: PythonSource,
 }
 """Kind of source that is not C -> the kernel that runs it."""
-
-
-def early_compilers(options: Options, clock: Clock, stack: contextlib.ExitStack) -> Optional[building.Compilers]:
-    """Start a Clang, which is ready by the time that there is C for it; None without a second core to run it.
-
-    The start of Clang takes 30 ms. That of other compilers is too short to gain anything. stack: ends what still runs.
-    """
-    if options.compiler != "clang" or CORES == 1:
-        return None
-    with clock.phase("compile"):
-        tool = toolchains.find(options.compiler)
-        if not toolchains.linker(tool):  # then one call of Clang compiles and links
-            return None
-        compilers = stack.enter_context(building.compiling(tool, flags_of(options)))
-        compilers.add()
-    return compilers

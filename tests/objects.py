@@ -25,11 +25,11 @@ def shared(folder):
     """Inside the block, make `building.build` read objects from the folder and write new ones to it."""
 
     @contextlib.contextmanager
-    def build(tool, units, flags, **limits):
+    def build(tool, units, flags):
         parts = [*tool.command, tool.version, *flags, *units]
         made = folder / f"{hashlib.sha256(chr(0).join(parts).encode()).hexdigest()}.so"
         if not made.exists():
-            with compile_anew(tool, units, flags, **limits) as built:
+            with compile_anew(tool, units, flags) as built:
                 leave(built.path, made)
                 yield built
             return
@@ -39,10 +39,7 @@ def shared(folder):
             yield building.Built(path)
 
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    # Most builds find an object, so compilers that wait would be started for nothing.
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(mock.patch("zoomgrad.engines.compile.early_compilers", lambda *_: None))
-        stack.enter_context(mock.patch.object(building, "build", build))
+    with mock.patch.object(building, "build", build):
         yield
 
 

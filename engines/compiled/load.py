@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Optional
 
 from zoomgrad.engines.compiled.clock import Clock
 from zoomgrad.engines.compiled.machine import CORES
@@ -16,18 +15,11 @@ from zoomgrad.engines.kernel.toolchains import Toolchain
 from zoomgrad.engines.options import Options
 
 
-def load(
-    source: Source,
-    options: Options,
-    tool: Toolchain,
-    flags: Sequence[str],
-    clock: Clock,
-    compilers: Optional[building.Compilers] = None,
-) -> Kernel:
-    """Build C, load the object, and record the sizes. compilers: see `build`. Raises BuildFailed."""
+def load(source: Source, options: Options, tool: Toolchain, flags: Sequence[str], clock: Clock) -> Kernel:
+    """Build C, load the object, and record the sizes. Raises BuildFailed."""
     units = len(source.units)
     clock.sizes.update(source_bytes=source.size, translation_units=units, parallel_compilers=min(units, CORES))
-    with clock.phase("compile"), building.build(tool, source.units, flags, waiting=compilers) as built:
+    with clock.phase("compile"), building.build(tool, source.units, flags) as built:
         clock.sizes["object_bytes"] = built.path.stat().st_size
         with clock.phase("load"), building.loading():
             if options.target == "module":

@@ -13,7 +13,7 @@ import struct
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple, Optional
+from typing import NamedTuple
 
 from zoomgrad.engines import asking
 from zoomgrad.engines.kernel.toolchains import Toolchain, linker
@@ -81,29 +81,25 @@ def write(file: Path, content: bytes) -> None:
 
 
 @contextlib.contextmanager
-def build(
-    tool: Toolchain, units: Sequence[str], flags: Sequence[str], *, waiting: Optional[Compilers] = None
-) -> Iterator[Built]:
+def build(tool: Toolchain, units: Sequence[str], flags: Sequence[str]) -> Iterator[Built]:
     """Compile the translation units in parallel and link them. The object is removed at the block's end.
 
-    waiting: compilers of this tool with these flags. Raises BuildFailed.
+    Raises BuildFailed.
     """
-    with private_folder() as folder, contextlib.ExitStack() as stack:
-        target = folder / "program.so"
-        link_command = linker(tool)
-        if len(units) == 1 and not link_command and not waiting:
-            write(folder / "unit_0.c", units[0].encode("ascii"))
-            inputs = [*flags, "-fPIC", str(folder / "unit_0.c")]
-        else:
-            compilers = waiting or stack.enter_context(compiling(tool, flags))
-            objects = compilers.compile(units)
-            for file in objects:
-                _check(tool, file)
-            inputs = [*map(str, objects)]
-        link_command = link_command or (*tool.command, *tool.link_flags)
-        with _failing(link_command), _programs(folder) as programs:
-            programs.start([*link_command, "-o", str(target), *inputs])
-            programs.finish()
+    with private_folder() as folder:
+        files = [folder / f"unit_{index}.c" for index in range(len(units))]
+        for file, text in zip(files, units):
+            write(file, text.encode("ascii"))
+        link, options, target = linker(tool), [*flags, "-fPIC"], folder / "program.so"
+        inputs = [*options, str(files[0])]
+        if link or len(units) > 1:
+            objects = [file.with_suffix(".o") for file in files]
+            compile_one = [*tool.command, *options, "-c"]
+            _run(folder, [[*compile_one, str(file), "-o", str(made)] for file, made in zip(files, objects)])
+            for made in objects:
+                _check(tool, made)
+            inputs = list(map(str, objects))
+        _run(folder, [[*(link or (*tool.command, *tool.link_flags)), "-o", str(target), *inputs]])
         _check(tool, target)
         yield Built(target)
 
@@ -140,58 +136,15 @@ def loading() -> Iterator[None]:
         raise BuildFailed("the object can't be loaded", str(error), remedy) from None
 
 
-class Compilers:
-    """Compilers that run in parallel. Each waits on its standard input for the name of its unit, so it may start early.
-
-    Clang takes 30 ms to start, most of it to link LLVM. A compiler that waits has done this on another core, while
-    Python traced and lowered the graph.
-    """
-
-    def __init__(self, tool: Toolchain, flags: Sequence[str], folder: Path, programs: asking.Programs) -> None:
-        self._command = [*tool.command, *flags, "-fPIC", "-c", "-x", "c", "-"]
-        self._programs = programs
-        self._objects: list[Path] = []
-        self._folder = folder
-
-    def add(self) -> None:
-        """Start another compiler. Raises BuildFailed."""
-        target = self._folder / f"unit_{len(self._objects)}.o"
-        with _failing(self._command):
-            self._programs.start([*self._command, "-o", str(target)], reads=True)
-        self._objects.append(target)
-
-    def compile(self, units: Sequence[str]) -> list[Path]:
-        """Compile the units, once. Returns their objects. Raises BuildFailed."""
-        while len(self._objects) < len(units):
-            self.add()
-        # Compilers get the text by its name, because writing all of it to a pipe may block.
-        names = [f"unit_{index}.c" for index in range(len(units))]
-        for name, unit in zip(names, units):
-            write(self._folder / name, unit.encode("ascii"))
-        with _failing(self._command):
-            self._programs.finish([f'#include "{name}"\n'.encode() for name in names])
-        return self._objects[: len(units)]
-
-
-@contextlib.contextmanager
-def compiling(tool: Toolchain, flags: Sequence[str]) -> Iterator[Compilers]:
-    """Compilers of that tool. The block's end kills all that still run and removes objects. Raises BuildFailed."""
-    with private_folder() as folder, _programs(folder) as programs:
-        yield Compilers(tool, flags, folder, programs)
-
-
-def _programs(folder: Path) -> asking.Programs:
-    """Programs that run in a folder, within limits."""
+def _run(folder: Path, commands: Sequence[Sequence[str]]) -> None:
+    """Run commands side by side in a folder, within limits. Raises BuildFailed."""
     # Keep temporary files in the private directory too.
     environment = {**asking.surroundings(), "TMPDIR": str(folder)}
-    return asking.Programs(SECONDS, OUTPUT_BYTES, folder, environment, LIMITS)
-
-
-@contextlib.contextmanager
-def _failing(command: Sequence[str]) -> Iterator[None]:
-    """Raise BuildFailed if a program of that name fails in the block."""
     try:
-        yield
+        with asking.Programs(SECONDS, OUTPUT_BYTES, folder, environment, LIMITS) as programs:
+            for command in commands:
+                programs.start(command)
+            programs.finish()
     except asking.NoAnswer as none:
         remedy = f"It had {SECONDS:g} s and {BYTES >> 20:,} MiB. Choose a smaller workload, or run `zoomgrad doctor`."
-        raise BuildFailed(f"{Path(command[0]).name} {none.reason}", none.output, remedy) from None
+        raise BuildFailed(f"{Path(commands[0][0]).name} {none.reason}", none.output, remedy) from None
