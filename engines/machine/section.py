@@ -134,7 +134,7 @@ class Section(Lists):
         loops = self.step.loops
         if what in ("inputs", "numbers"):
             count, area = (loops.inputs, "x") if what == "inputs" else (len(loops.numbers), "k")
-            return [Copy((count,), Access(loops.area(area).start, (1,)), Access(0, (1,)))]
+            return [Copy((1, count), Access(loops.area(area).start, (0, 1)), Access(0, (0, 1)))]
         return loops.output_copies if what == "outputs" else loops.copies
 
     def _copy(self, statement: steps.Copy) -> None:

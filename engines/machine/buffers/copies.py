@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 from zoomgrad.engines.machine.encode import R8, R9, R10, R11, R12, R14, RAX, RBP, RCX, RDI, RSI, Assembler, Mem, Vec
 from zoomgrad.engines.machine.expression import Evaluator
@@ -26,14 +25,11 @@ SIDE = 8
 
 
 def rectangles(counts: Sequence[int], source: Access, to: Access) -> Iterator[bytes]:
-    """The copies from each place of an access to the same place of another one."""
-    inner = (*source.lanes[-2:], *to.lanes[-2:])
-    outer = max(0, len(counts) - 2) if all(isinstance(stride, int) for stride in inner) else len(counts)
-    starts = (access._replace(lanes=access.lanes[:outer]).places(counts[:outer]).tolist() for access in (source, to))
-    rows, columns = (1, 1, *counts[outer:])[-2:]
-    strides: Any = [(0, 0, *access.lanes[outer:])[-2:] for access in (source, to)]
-    row, column = map(list, zip(*strides))
-    is_turned = 1 in row and column != [1, 1] and columns > SIDE
+    """The copies from each place of an access to the same place of another one: the accesses of a Copy."""
+    *outer, rows, columns = counts
+    starts = (access._replace(lanes=access.lanes[:-2]).places(outer).tolist() for access in (source, to))
+    row, column = (tuple(access.lanes[lane] for access in (source, to)) for lane in (-2, -1))
+    is_turned = 1 in row and columns > SIDE
     for start in zip(*starts):
         for first in range(0, rows, SIDE if is_turned else rows):
             source_at, to_at = (8 * (at + first * by) for at, by in zip(start, row))

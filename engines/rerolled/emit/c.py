@@ -29,7 +29,7 @@ from zoomgrad.engines.rerolled.emit.c_nest import COUNT, Nests
 from zoomgrad.engines.rerolled.emit.c_section import BASE, OWN_AREAS, Section, arguments, identifier, spelled
 from zoomgrad.engines.rerolled.form import Form
 from zoomgrad.engines.rerolled.recover.loops import LANE_NAMES, Copy, affine
-from zoomgrad.engines.rerolled.step.language import Place, Run, Take
+from zoomgrad.engines.rerolled.step.language import Give, Place, Run, Take
 from zoomgrad.engines.rerolled.step.step import Step, run_lines
 
 ENOUGH = 250
@@ -206,42 +206,31 @@ class _Source:
             yield Include("rerolled/emit/updates.h")
         if self.step.reads_numbers:
             yield Text(table("numbers", loops.numbers))
-        if Take("parameters") in self.step.statements():
-            yield Comment("Copy all parameters from the caller's order to the loops' order, or back if `out`.")
-            yield Function(
-                "static __attribute__((noinline)) void",
-                "move",
-                (_W, "double *restrict buffer", "int out"),
-                self._copies(loops.copies, "out") or _unused("w", "buffer", "out"),
-            )
-        outputs = self._copies(loops.output_copies, "1") or _unused("w", "buffer")
-        yield Function("static void", "give_outputs", (_W, "double *restrict buffer"), outputs)
+        moved = {statement.what for statement in self.step.statements() if isinstance(statement, (Take, Give))}
+        for what, copies in (("parameters", loops.copies), ("outputs", loops.output_copies)):
+            if what in moved:
+                yield Comment(f"Copy all {what} from the caller's order to the loops' order, or back if `out`.")
+                taken = (_W, "double *restrict buffer", "int out")
+                body = list(self._copies(copies)) or _unused("w", "buffer", "out")
+                yield Function("static __attribute__((noinline)) void", f"move_{what}", taken, body)
         if skips:
             for name, (start, stop) in (("WEIGHT", skips.weights), ("FACTOR", skips.factors)):
                 place = spelled(self.step, Place(start))
                 yield Text([f"enum {{ {name} = {place}, {name}_COUNT = {stop - start} }};"])
             yield Include("rerolled/emit/zeros.h")
 
-    def _copies(self, copies: Sequence[Copy], out: str) -> list[Statement]:
+    def _copies(self, copies: Sequence[Copy]) -> Iterator[Statement]:
         """Loops that copy parameters, gradients or outputs between the caller's buffer and the workspace."""
-        statements: list[Statement] = []
-        for copy in copies:
-            # The last two lane counts are in the call, except listed ones and those outside them.
-            both = enumerate(zip(copy.place.lanes, copy.entry.lanes))
-            listed = [lane for lane, strides in both if any(isinstance(stride, tuple) for stride in strides)]
-            outer = max(0, len(copy.counts) - 2, *(lane + 1 for lane in listed))
-            area = self.step.area_of(copy.place.base)
-            offset = affine(copy.place.base - area.start, copy.place.lanes[:outer], (), self.nests.listed)
-            place = f"w + {area.name.upper()} + {offset}"
-            index = f"buffer + {affine(copy.entry.base, copy.entry.lanes[:outer], (), self.nests.listed)}"
-            counts = (1, 1, *copy.counts[outer:])[-2:]
-            strides = ((0, 0, *access.lanes[outer:])[-2:] for access in (copy.place, copy.entry))
-            numbers = [str(number) for part in (counts, *strides) for number in part]
-            body: list[Statement] = [call("move_nest", (place, index, out, *numbers))]
-            for name, count in reversed(list(zip(LANE_NAMES, copy.counts[:outer]))):
-                body = [For(name, count, body)]
-            statements += body
-        return statements
+        for counts, place, entry in copies:
+            area = self.step.area_of(place.base)
+            offset = affine(place.base - area.start, place.lanes[:-2], (), self.nests.listed)
+            index = affine(entry.base, entry.lanes[:-2], (), self.nests.listed)
+            rectangle = map(str, (*counts[-2:], *place.lanes[-2:], *entry.lanes[-2:]))
+            first = (f"w + {area.name.upper()} + {offset}", f"buffer + {index}", "out")
+            nest: Statement = call("move_nest", (*first, *rectangle))
+            for name, count in reversed(list(zip(LANE_NAMES, counts[:-2]))):
+                nest = For(name, count, [nest])
+            yield nest
 
     # --- sections ----------------------------------------------------------------------------------------------------
 

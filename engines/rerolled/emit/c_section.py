@@ -127,11 +127,10 @@ class Section:
         if statement.what == "inputs":
             to, source = ("w + X", buffer) if takes else (buffer, "w + X")
             copy = f"memcpy({to}, {source}, INPUTS * sizeof(number));"
-        elif statement.what == "outputs":
-            copy = f"give_outputs(w, {buffer});"
         else:
-            place = "w" if statement.what == "parameters" else "w + (Q - P)"  # from a parameter to its gradient
-            copy = f"move({place}, (double *){buffer}, {int(not takes)});"
+            what = "outputs" if statement.what == "outputs" else "parameters"
+            place = "w + (Q - P)" if statement.what == "gradients" else "w"  # from a parameter to its gradient
+            copy = f"move_{what}({place}, (double *){buffer}, {int(not takes)});"
         changed = _CHANGED.get(statement) if self.buffers else None
         return [If(changed, [copy]) if changed else copy]
 

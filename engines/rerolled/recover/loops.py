@@ -149,7 +149,10 @@ class Loop:
 
 
 class Copy(NamedTuple):
-    """A nest of parameters or outputs: their places in the workspace, and their entries in the caller's buffer."""
+    """A nest of parameters or outputs: their places in the workspace, and their entries in the caller's buffer.
+
+    The last two lanes are the rows and columns of a rectangle. They have no lists.
+    """
 
     counts: tuple[int, ...]
     place: Access

@@ -206,10 +206,15 @@ def copies_of(places: Ints, indices: Ints) -> list[Copy]:
     if len(pieces) > 2 * WRITTEN_SINGLY:
         regular = min((nests(column[None]) for column in columns), key=len)
         pieces = with_lists(regular, columns)
-    return [
-        Copy(piece.counts, *(Access(int(column[piece.start]), piece.strides_of(n)) for n, column in enumerate(columns)))
-        for piece in pieces
-    ]
+    copies = []
+    for piece in pieces:
+        lanes: list[Any] = list(zip(piece.counts, *map(piece.strides_of, range(2))))
+        listed = (at for at, lane in enumerate(lanes, 1) if any(isinstance(stride, tuple) for stride in lane))
+        outer = max(0, len(lanes) - 2, *listed)
+        lanes[outer:] = [(1, 0, 0), (1, 0, 0), *lanes[outer:]][-2:]
+        counts, *sides = zip(*lanes)
+        copies.append(Copy(counts, *(Access(int(column[piece.start]), side) for column, side in zip(columns, sides))))
+    return copies
 
 
 def ascending(numbers: Ints) -> Union[Ints, slice]:
