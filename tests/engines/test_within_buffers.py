@@ -21,7 +21,7 @@ from zoomgrad.engines.columns import Column, columns
 from zoomgrad.engines.kernel.program import Stretch
 from zoomgrad.engines.rerolled.emit import c
 from zoomgrad.engines.rerolled.form import Form as LoopForm
-from zoomgrad.engines.rerolled.rearrange import from_panels, weight_reuse, whole_batches
+from zoomgrad.engines.rerolled.rearrange import from_panels, together, weight_reuse, whole_batches
 from zoomgrad.engines.straight.pieces import Form
 from zoomgrad.harness import workloads
 
@@ -77,7 +77,7 @@ def expected(name):
 
 @pytest.fixture(autouse=True)
 def nothing_is_too_small(monkeypatch):
-    for module in (weight_reuse, whole_batches):
+    for module in (together, weight_reuse, whole_batches):
         monkeypatch.setattr(module, "MANY", 1)
     monkeypatch.setattr(c, "ENOUGH", 1)
     monkeypatch.setattr(from_panels, "PAGE", 30)  # the smaller networks have no panels

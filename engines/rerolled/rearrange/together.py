@@ -41,6 +41,8 @@ from zoomgrad.engines.rerolled.step import language as steps
 from zoomgrad.engines.rerolled.step.language import Fact, Place, Program, Run, Statement, rewrite, walk
 from zoomgrad.engines.rerolled.step.step import Step
 
+MANY = 256
+"""The fewest weights whose gradients stay in registers while the rows add to them."""
 MOST_BYTES = 32 << 20
 """The most memory for the own places of rows that threads divide."""
 LEAST_WORK = 2_000_000
@@ -115,7 +117,7 @@ def _add_up(step: Step, count: int) -> tuple[Step, Program, Program]:
     narrow: list[Run] = []
     sinks: list[Statement] = []
     for run in sorted(step.routines["sinks"], key=lambda run: run.loop.lanes):
-        if run.loop.lanes >= weight_reuse.MANY and can_add_rows(run.loop):
+        if run.loop.lanes >= MANY and can_add_rows(run.loop):
             step, performed = _for_all_rows(step, add_rows(step, run.number, count))
             sinks += performed
         else:

@@ -20,7 +20,7 @@ from zoomgrad.engines.machine import section
 from zoomgrad.engines.rerolled import recover, step
 from zoomgrad.engines.rerolled.emit import c_section
 from zoomgrad.engines.rerolled.emit.c import c_source
-from zoomgrad.engines.rerolled.rearrange import weight_reuse, whole_batches
+from zoomgrad.engines.rerolled.rearrange import together, weight_reuse, whole_batches
 from zoomgrad.engines.rerolled.recover import chains, gradients, groups, layout, nest
 from zoomgrad.engines.rerolled.recover import fuse as fuse_module
 from zoomgrad.engines.rerolled.recover.chains import chain
@@ -93,7 +93,7 @@ FORMS = {
 
 @pytest.fixture(autouse=True)
 def nothing_is_too_small(monkeypatch):
-    for module in (weight_reuse, whole_batches):
+    for module in (together, weight_reuse, whole_batches):
         monkeypatch.setattr(module, "MANY", 1)
 
 

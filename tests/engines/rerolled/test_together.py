@@ -74,7 +74,7 @@ def engines_of(chance, seed):
 @pytest.mark.parametrize(("seed", "tied"), [*((seed, False) for seed in range(6)), (0, True)])
 def test_random_networks_keep_their_bits(monkeypatch, seed, tied):
     """The last seeds divide steps among threads."""
-    for module in (weight_reuse, whole_batches):
+    for module in (together, weight_reuse, whole_batches):
         monkeypatch.setattr(module, "MANY", 1)
     monkeypatch.setattr(from_panels, "PAGE", 1)
     monkeypatch.setattr(together, "LEAST_WORK", 0)
@@ -97,7 +97,7 @@ def test_random_networks_keep_their_bits(monkeypatch, seed, tied):
 @pytest.mark.parametrize("width", WIDTHS)
 def test_a_turn_whose_first_row_fails_adds_nothing(monkeypatch, width):
     """The workspace still holds the gradients of an earlier row, which the failed row must not add."""
-    for module in (weight_reuse, whole_batches):
+    for module in (together, weight_reuse, whole_batches):
         monkeypatch.setattr(module, "MANY", 1)
     inputs = 13
     rows = array("d", [0.0, 0.5, -0.5] * inputs + [1e200] * 3 + [0.0] * (inputs - 3))
