@@ -322,7 +322,7 @@ static int evaluate(struct training *t)
 {
     take_row(t, (double *)net.x, 0);
 #if SPARSE
-    list_inputs(t, (double *)net.x, 0, &net.live);
+    list_inputs(t, (double *)net.x, &net.live);
 #endif
     return record(t, forward_pass(t->y));
 }

@@ -37,7 +37,7 @@ _ACTIONS = {
     steps.CLEAR_DUE: "t->state.due = 0;",
     steps.MEASURE_WEIGHTS: "t->state.bound = 1.0 + squares(w + WEIGHT, WEIGHT_COUNT);",
     steps.LIST_EVERY_INPUT: "list_every_input(live);",
-    steps.LIST_INPUTS: "list_inputs(t, w + X, 0, live);",
+    steps.LIST_INPUTS: "list_inputs(t, w + X, live);",
     steps.LIST_ROWS: f"list_rows(t, w + OWN, {{per_row}}, lists, {COUNT});",
     steps.TURN_LISTS: f"turn_lists(lists, turned, {COUNT});",
     steps.CHECK_FACTORS: "check_factors(t, {base} + X, {base} + FACTOR, {lists}, {ends});",

@@ -28,22 +28,6 @@ static __attribute__((noinline)) double squares(const number *a, long long count
     return all;
 }
 
-static __attribute__((noinline)) int has_zeros(const number *a)
-{
-    long long i = 0;
-    for (; i + 4 * LANES <= LISTED; i += 4 * LANES) {
-        mask zeros = AT((number *)a + i) == ALL(0.0);
-        for (int n = 1; n < 4; n++)
-            zeros |= AT((number *)a + i + n * LANES) == ALL(0.0);
-        if (EACH(zeros, |))
-            return 1;
-    }
-    for (; i < LISTED; i++)
-        if (a[i] == 0.0)
-            return 1;
-    return 0;
-}
-
 static __attribute__((noinline)) void list_every_input(struct live *live)
 {
     for (int i = 0; i < LISTED; i++)
@@ -51,88 +35,58 @@ static __attribute__((noinline)) void list_every_input(struct live *live)
     live->count = LISTED;
 }
 
-/* For 8 bytes, of which bit n of the first index says that byte n is not zero: their numbers, packed to the left. */
+#if defined(__SSE2__) && LANES > 1
+/* For 8 numbers, of which bit n of the index says that number n is not 0.0: which ones, packed to the left. */
 static int packed[256][8];
+static unsigned char counts[256];
 
 static __attribute__((constructor)) void fill_packed(void)
 {
     for (int set = 0; set < 256; set++)
-        for (int n = 0, count = 0; n < 8; n++)
+        for (int n = 0; n < 8; n++)
             if (set >> n & 1)
-                packed[set][count++] = n;
+                packed[set][counts[set]++] = n;
 }
 
-/* The inputs that may be skipped, in the row that is `ahead` rows after the next one. NULL unless they are bytes of
-   one column. */
-static const unsigned char *bytes_of(const struct training *t, long long ahead)
+/* Bit n says that number n of 4 is not 0.0. */
+INLINE int set_of(const number *a)
 {
-    const struct stretch *s = t->stretch;
-    const struct column *c = s->columns;
-    long long first = FIRST;
-    for (; first >= c->width; c++)
-        first -= c->width;
-    if (c->kind != BYTES || first + LISTED > c->width)
-        return 0;
-    return (const unsigned char *)c->data + (t->row + ahead) % s->rows * c->width + first;
+#if defined(__AVX__) && LANES >= 4
+    return __builtin_ia32_movmskpd256((v4)(AT4(a) != all4(0.0)));
+#else
+    typedef float __attribute__((vector_size(4 * sizeof(float)))) halves;
+    const halves low = (halves)(AT2(a) != all2(0.0)), high = (halves)(AT2(a + 2) != all2(0.0));
+    return __builtin_ia32_movmskps(__builtin_ia32_shufps(low, high, 0x88)); /* the low half of each */
+#endif
 }
+#endif
 
-/* List the bytes that are not 0, and return how many there are. */
-static long long list_bytes(const unsigned char *bytes, int *at)
+/* List the inputs x that are not 0.0. */
+static __attribute__((noinline)) void list_inputs(const struct training *t, const number *x, struct live *live)
 {
-    typedef unsigned long long __attribute__((aligned(1), may_alias)) eight;
-    typedef int __attribute__((vector_size(8 * sizeof(int)), aligned(sizeof(int)), may_alias)) ints;
-    const eight low = 0x7f7f7f7f7f7f7f7f;
-    long long count = 0;
-    int i = 0;
-    for (; i + 8 <= LISTED; i += 8) {
-        const eight some = *(const eight *)(bytes + i);
-        const eight marks = ((((some & low) + low) | some) & ~low) >> 7; /* 1 for each byte that is not 0 */
-        const int set = marks * 0x0102040810204080 >> 56;                /* the same in 8 bits */
-        *(ints *)(at + count) = *(const ints *)packed[set] + i;
-        count += marks * 0x0101010101010101 >> 56; /* their sum */
-    }
-    for (; i < LISTED; i++) {
-        at[count] = i;
-        count += bytes[i] != 0;
-    }
-    return count;
-}
-
-typedef word __attribute__((may_alias)) bits;
-
-/* List the numbers that are not 0.0, and return how many there are. */
-static long long list_numbers(const bits *inputs, int *at)
-{
-    long long count = 0;
-    int i = 0;
-    for (; i + 4 <= LISTED; i += 4) {
-        at[count] = i;
-        count += inputs[i] << 1 != 0; /* all bits except the sign */
-        at[count] = i + 1;
-        count += inputs[i + 1] << 1 != 0;
-        at[count] = i + 2;
-        count += inputs[i + 2] << 1 != 0;
-        at[count] = i + 3;
-        count += inputs[i + 3] << 1 != 0;
-    }
-    for (; i < LISTED; i++) {
-        at[count] = i;
-        count += inputs[i] << 1 != 0;
-    }
-    return count;
-}
-
-/* List the inputs x of the row `ahead` rows after the next one. */
-static void list_inputs(const struct training *t, const number *x, long long ahead, struct live *live)
-{
-    const int skips = t->state.bound < LIMIT;
-    const unsigned char *bytes = bytes_of(t, ahead);
-    if (skips && bytes)
-        live->count = list_bytes(bytes, live->at);
-    else if (skips && has_zeros(x + FIRST))
-        live->count = list_numbers((const bits *)(x + FIRST), live->at);
-    else if (live->count != LISTED) /* a full list already holds every input */
+    typedef word __attribute__((may_alias)) bits;
+    if (!(t->state.bound < LIMIT)) {
         list_every_input(live);
+        return;
+    }
+    int i = 0, count = 0;
+#if defined(__SSE2__) && LANES > 1
+    typedef int __attribute__((vector_size(8 * sizeof(int)), aligned(sizeof(int)), may_alias)) ints;
+    for (; i + 8 <= LISTED; i += 8) {
+        const int set = set_of(x + FIRST + i) | set_of(x + FIRST + i + 4) << 4;
+        *(ints *)(live->at + count) = *(const ints *)packed[set] + i;
+#ifdef __POPCNT__
+        count += __builtin_popcount(set);
+#else
+        count += counts[set];
+#endif
+    }
+#endif
+    for (; i < LISTED; i++) {
+        live->at[count] = i;
+        count += *(const bits *)(x + FIRST + i) << 1 != 0; /* all bits except the sign */
+    }
+    live->count = count;
 }
 
 /* `reach` bounds all products of an input and a factor, also after an update multiplies them by its rate. */
@@ -141,7 +95,7 @@ static void check_factors(struct training *t, const number *x, const number *fac
     double reach = (1.0 + squares(x + FIRST, LISTED)) * (1.0 + squares(factors, FACTOR_COUNT));
     if (ends_batch)
         reach *= 1.0 + t->rates[0] * t->rates[0];
-    if (!(reach < LIMIT) && live->count != LISTED)
+    if (!(reach < LIMIT))
         list_every_input(live);
     t->state.bound += reach;
 }
@@ -150,10 +104,8 @@ static void check_factors(struct training *t, const number *x, const number *fac
 static void list_rows(const struct training *t, const number *rows, long long per_row, struct live *lists,
                       long long count)
 {
-    for (long long row = 0; row < count; row++) {
-        lists[row].count = 0;
-        list_inputs(t, rows + row * per_row, row, lists + row);
-    }
+    for (long long row = 0; row < count; row++)
+        list_inputs(t, rows + row * per_row, lists + row);
 }
 
 static int all_listed(const struct live *lists, long long count)
