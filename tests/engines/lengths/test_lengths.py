@@ -21,6 +21,7 @@ from tests.engines.ladder import willing
 from tests.examples import examples
 from zoomgrad import engines
 from zoomgrad.datasets import names
+from zoomgrad.engines.api import NonFiniteLoss
 from zoomgrad.engines.graph.expr import Leaf, Literal, call, where
 from zoomgrad.engines.graph.optimisers import BATCH, OPTIMISERS, RATE, UPDATE, Optimiser, Q, power
 from zoomgrad.engines.kernel.library import Library, interface
@@ -94,6 +95,16 @@ def written_out(workload, steps, batch):
 def test_adam_is_its_python_text():
     workload = workloads.load(SMALL)
     assert trained("replay", workload, batch=3).parameters() == written_out(workload, 7, 3)
+
+
+def test_a_domain_error_of_another_length_is_explained_once():
+    """`replay` builds the graph of row 9, the first one of three positions, in the step that uses it."""
+    usual = workloads.load(SMALL)
+    shorter = replace(usual, loss_of=lambda out, _: (out[0] * 0).log() if len(out) == 3 * names.TOKENS else out[0])
+    with pytest.raises(NonFiniteLoss) as error:
+        engines.load("replay").prepare(shorter).train(10)
+    assert error.value.step == 9
+    assert type(error.value.__cause__) is ValueError
 
 
 @pytest.mark.parametrize("engine", ENGINES)
