@@ -42,7 +42,8 @@ from zoomgrad.engines.rerolled.step.language import Fact, Place, Program, Run, S
 from zoomgrad.engines.rerolled.step.step import Step
 
 MANY = 256
-"""The fewest weights whose gradients stay in registers while the rows add to them."""
+"""The fewest weights whose gradients stay in registers while the rows add to them. Loops that only share loads of
+weights need `weight_reuse.MANY`."""
 MOST_BYTES = 32 << 20
 """The most memory for the own places of rows that threads divide."""
 LEAST_WORK = 2_000_000

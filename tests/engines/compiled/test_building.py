@@ -1,4 +1,4 @@
-"""Builds: their private folders, and units that are compiled side by side."""
+"""Builds: their private folders, and programs of several units."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def linker(tmp_path, monkeypatch):
     monkeypatch.setattr(building, "linker", lambda _: (str(program), "-shared", "-Bsymbolic"))
 
 
-def test_units_are_compiled_side_by_side_and_linked(compiler, linker):
+def test_each_unit_is_compiled_and_all_are_linked(compiler, linker):
     tool = compiler('while [ "$1" != -c ]; do shift; done; cat "$2" > "$4"')
     with build(tool, ["one ", "two"], ("-O1",)) as built:
         assert built.path.read_text() == "one two"

@@ -10,7 +10,7 @@ from tests.engines.compiled.compiling import COMPILED, engine_of, is_slow, tape_
 from zoomgrad.engines.machine.target import AVX2, AVX512, features, vector_registers
 from zoomgrad.engines.rerolled.fitted import form_of
 from zoomgrad.engines.rerolled.form import Form
-from zoomgrad.engines.rerolled.rearrange import rearrange
+from zoomgrad.engines.rerolled.rearrange import rearrange, together, weight_reuse
 from zoomgrad.engines.rerolled.reroll import reroll
 from zoomgrad.engines.rerolled.step.plain import plain
 
@@ -27,6 +27,12 @@ def form(rows=1, *, sparse=False, **sizes):
     together = ["rows together", "whole batches", "from panels", "in strips"] * (rows > 1)
     names = ["in place", *["zeros skipped"] * sparse, *["deferred"] * (rows > 0), *together]
     return Form(rearrangements=tuple(names), rows=max(rows, 1), **sizes)
+
+
+def share_all_weights(patch):
+    """Lower the thresholds, so that the rows of small networks also share weights and sinks."""
+    for module in (together, weight_reuse):
+        patch.setattr(module, "MANY", 1)
 
 
 def step_of(tape, form):

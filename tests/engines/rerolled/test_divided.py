@@ -10,10 +10,10 @@ import pytest
 
 from tests.engines.compiled.compiling import usable
 from tests.engines.graphs import classifier
-from tests.engines.rerolled.rolling import form, step_of, tape_of
+from tests.engines.rerolled.rolling import form, share_all_weights, step_of, tape_of
 from zoomgrad.engines.asking import which
 from zoomgrad.engines.kernel.c_tree import read
-from zoomgrad.engines.rerolled.rearrange import together, weight_reuse
+from zoomgrad.engines.rerolled.rearrange import together
 from zoomgrad.engines.rerolled.step.check import BrokenStep, check_step
 from zoomgrad.engines.rerolled.step.language import Divided, rewrite, walk
 from zoomgrad.engines.rerolled.step.variants import variants_of
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.host
 
 @pytest.fixture
 def step(monkeypatch):
-    monkeypatch.setattr(weight_reuse, "MANY", 1)
+    share_all_weights(monkeypatch)
     monkeypatch.setattr(together, "LEAST_WORK", 0)
     graph, kinds = classifier()
     chosen = replace(form(4), threads=2)

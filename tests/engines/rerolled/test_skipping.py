@@ -14,11 +14,10 @@ import pytest
 
 from tests.engines.compiled.compiling import compiled, train_by_hand, training_difference, usable
 from tests.engines.graphs import Graph, classifier
-from tests.engines.rerolled.rolling import form, of_form, tape_of, tape_of_workload
+from tests.engines.rerolled.rolling import form, of_form, share_all_weights, tape_of, tape_of_workload
 from zoomgrad.engines.api import NonFiniteLoss
 from zoomgrad.engines.compiled.lower import lower
 from zoomgrad.engines.rerolled.fitted import fitted
-from zoomgrad.engines.rerolled.rearrange import weight_reuse as pairs
 from zoomgrad.engines.rerolled.rearrange.zeros import skip_zeros
 from zoomgrad.engines.rerolled.reroll import reroll
 from zoomgrad.engines.rerolled.step.language import TakeRows
@@ -66,7 +65,7 @@ def found(request):
     chosen = FORMS.get(request.param)
     engine = usable(of_form(request.param.split(",")[0], chosen) if chosen else request.param)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pairs, "MANY", 1)
+        share_all_weights(patch)
         step = lower(tape_of(GRAPH, KINDS), engine.options)
         names = fitted(engine.options).rearrangements
         assert step.skips

@@ -18,13 +18,12 @@ from tests.engines.compiled.compiling import (
     training_difference,
     usable,
 )
-from tests.engines.rerolled.rolling import SLOW, WIDTHS, form, machine, of_form
+from tests.engines.rerolled.rolling import SLOW, WIDTHS, form, machine, of_form, share_all_weights
 from tests.engines.rerolled.tempting import GRAPHS, texts
 from tests.examples import examples
 from zoomgrad.engines.rerolled.emit import c
 from zoomgrad.engines.rerolled.fitted import SCALARS, VECTORS
 from zoomgrad.engines.rerolled.rearrange import in_rounds
-from zoomgrad.engines.rerolled.rearrange import weight_reuse as pairs
 from zoomgrad.engines.rerolled.recover import groups
 
 FORMS = {
@@ -41,7 +40,7 @@ FORMS = {
 def nothing_is_too_small():
     """Lower the thresholds, so that small graphs also share weight loads between rows and divide their C."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pairs, "MANY", 1)
+        share_all_weights(patch)
         patch.setattr(c, "ENOUGH", 1)
         yield
 

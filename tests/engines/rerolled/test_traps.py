@@ -11,10 +11,9 @@ import pytest
 
 from tests.engines.compiled.compiling import compiled, set_leaves, train_by_hand, trains_alike, usable
 from tests.engines.graphs import Graph, bits
-from tests.engines.rerolled.rolling import form, of_form, tape_of
+from tests.engines.rerolled.rolling import form, of_form, share_all_weights, tape_of
 from zoomgrad.engines.api import NonFiniteLoss
 from zoomgrad.engines.rerolled.emit import c
-from zoomgrad.engines.rerolled.rearrange import weight_reuse as pairs
 from zoomgrad.engines.rerolled.rearrange.weight_reuse import pair_of_loops
 from zoomgrad.engines.rerolled.reroll import reroll
 
@@ -30,7 +29,7 @@ ENGINES = {
 
 @pytest.fixture(autouse=True)
 def nothing_is_too_small(monkeypatch):
-    monkeypatch.setattr(pairs, "MANY", 1)
+    share_all_weights(monkeypatch)
     monkeypatch.setattr(c, "ENOUGH", 1)
 
 

@@ -8,9 +8,8 @@ import pytest
 
 from tests.engines.compiled.compiling import compiled, usable
 from tests.engines.graphs import bits, classifier
-from tests.engines.rerolled.rolling import form, of_form, step_of, tape_of
+from tests.engines.rerolled.rolling import form, of_form, share_all_weights, step_of, tape_of
 from zoomgrad.engines.kernel import building
-from zoomgrad.engines.rerolled.rearrange import weight_reuse
 from zoomgrad.engines.rerolled.step.language import Fact, If, Perform, walk
 from zoomgrad.engines.rerolled.step.variants import variants_of
 
@@ -21,7 +20,7 @@ FORMS = {"deferred": form(), "together": form(rows=2), "everything": form(rows=2
 
 @pytest.fixture(autouse=True)
 def nothing_is_too_small(monkeypatch):
-    monkeypatch.setattr(weight_reuse, "MANY", 1)
+    share_all_weights(monkeypatch)
 
 
 def step(name):
