@@ -15,13 +15,13 @@ pytest.importorskip("numpy")
 from tests.engines.compiled.compiling import compiled, engine_of, usable
 from tests.engines.graphs import NAMED, Graph, bits, classifier, side_by_side
 from tests.engines.guarded import at_the_end_of_a_page, is_intact
-from tests.engines.rerolled.rolling import WIDTHS, form, machine
+from tests.engines.rerolled.rolling import WIDTHS, form, machine, share_all_weights
 from zoomgrad import engines
 from zoomgrad.engines.columns import Column, columns
 from zoomgrad.engines.kernel.program import Stretch
 from zoomgrad.engines.rerolled.emit import c
 from zoomgrad.engines.rerolled.form import Form as LoopForm
-from zoomgrad.engines.rerolled.rearrange import from_panels, together, weight_reuse, whole_batches
+from zoomgrad.engines.rerolled.rearrange import from_panels
 from zoomgrad.engines.straight.pieces import Form
 from zoomgrad.harness import workloads
 
@@ -77,8 +77,7 @@ def expected(name):
 
 @pytest.fixture(autouse=True)
 def nothing_is_too_small(monkeypatch):
-    for module in (together, weight_reuse, whole_batches):
-        monkeypatch.setattr(module, "MANY", 1)
+    share_all_weights(monkeypatch)
     monkeypatch.setattr(c, "ENOUGH", 1)
     monkeypatch.setattr(from_panels, "PAGE", 30)  # the smaller networks have no panels
     monkeypatch.setattr(LoopForm, "is_beyond_cache", lambda form, parameters: True)

@@ -10,7 +10,7 @@ from tests.engines.compiled.compiling import COMPILED, engine_of, is_slow, tape_
 from zoomgrad.engines.machine.target import AVX2, AVX512, features, vector_registers
 from zoomgrad.engines.rerolled.fitted import form_of
 from zoomgrad.engines.rerolled.form import Form
-from zoomgrad.engines.rerolled.rearrange import rearrange, together, weight_reuse
+from zoomgrad.engines.rerolled.rearrange import rearrange, together, weight_reuse, whole_batches
 from zoomgrad.engines.rerolled.reroll import reroll
 from zoomgrad.engines.rerolled.step.plain import plain
 
@@ -30,8 +30,8 @@ def form(rows=1, *, sparse=False, **sizes):
 
 
 def share_all_weights(patch):
-    """Lower the thresholds, so that the rows of small networks also share weights and sinks."""
-    for module in (together, weight_reuse):
+    """Lower the thresholds, so that the rows of small networks also share weights, sinks and updates."""
+    for module in (together, weight_reuse, whole_batches):
         patch.setattr(module, "MANY", 1)
 
 

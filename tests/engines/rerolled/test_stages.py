@@ -14,13 +14,12 @@ import numpy as np
 import pytest
 
 from tests.engines.graphs import Graph, classifier
-from tests.engines.rerolled.rolling import form, step_of, tape_of, tape_of_workload, text
+from tests.engines.rerolled.rolling import form, share_all_weights, step_of, tape_of, tape_of_workload, text
 from zoomgrad.engines.kernel import c_tree
 from zoomgrad.engines.machine import section
 from zoomgrad.engines.rerolled import recover, step
 from zoomgrad.engines.rerolled.emit import c_section
 from zoomgrad.engines.rerolled.emit.c import c_source
-from zoomgrad.engines.rerolled.rearrange import together, weight_reuse, whole_batches
 from zoomgrad.engines.rerolled.recover import chains, gradients, groups, layout, nest
 from zoomgrad.engines.rerolled.recover import fuse as fuse_module
 from zoomgrad.engines.rerolled.recover.chains import chain
@@ -93,8 +92,7 @@ FORMS = {
 
 @pytest.fixture(autouse=True)
 def nothing_is_too_small(monkeypatch):
-    for module in (together, weight_reuse, whole_batches):
-        monkeypatch.setattr(module, "MANY", 1)
+    share_all_weights(monkeypatch)
 
 
 def classified(name):

@@ -10,9 +10,9 @@ import pytest
 
 from tests.engines.compiled.compiling import engine_of, usable
 from tests.engines.graphs import bits
-from tests.engines.rerolled.rolling import WIDTHS, form, machine, of_form
+from tests.engines.rerolled.rolling import WIDTHS, form, machine, of_form, share_all_weights
 from zoomgrad.engines.api import NonFiniteLoss
-from zoomgrad.engines.rerolled.rearrange import from_panels, together, weight_reuse, whole_batches
+from zoomgrad.engines.rerolled.rearrange import from_panels, together
 
 pytestmark = pytest.mark.host
 
@@ -74,8 +74,7 @@ def engines_of(chance, seed):
 @pytest.mark.parametrize(("seed", "tied"), [*((seed, False) for seed in range(6)), (0, True)])
 def test_random_networks_keep_their_bits(monkeypatch, seed, tied):
     """The last seeds divide steps among threads."""
-    for module in (together, weight_reuse, whole_batches):
-        monkeypatch.setattr(module, "MANY", 1)
+    share_all_weights(monkeypatch)
     monkeypatch.setattr(from_panels, "PAGE", 1)
     monkeypatch.setattr(together, "LEAST_WORK", 0)
     chance = random.Random(seed)
@@ -97,8 +96,7 @@ def test_random_networks_keep_their_bits(monkeypatch, seed, tied):
 @pytest.mark.parametrize("width", WIDTHS)
 def test_a_turn_whose_first_row_fails_adds_nothing(monkeypatch, width):
     """The workspace still holds the gradients of an earlier row, which the failed row must not add."""
-    for module in (together, weight_reuse, whole_batches):
-        monkeypatch.setattr(module, "MANY", 1)
+    share_all_weights(monkeypatch)
     inputs = 13
     rows = array("d", [0.0, 0.5, -0.5] * inputs + [1e200] * 3 + [0.0] * (inputs - 3))
     reference, program = (program_of(usable(engine), inputs, 8, 0) for engine in ("tcc", machine(width, sparse=True)))
