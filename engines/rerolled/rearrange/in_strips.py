@@ -72,7 +72,7 @@ class Matrix(NamedTuple):
         return int(distance) // self.apart * self.strip
 
     def places(self, places: Ints) -> Ints:
-        """The places of parameters in the new order: those of the matrix are in strips."""
+        """The places of parameters once the matrix is stored in strips."""
         row, lane = (places - self.base) // self.apart, (places - self.base) % self.apart
         moved: Ints = self.base + lane // self.strip * self.rows * self.strip + row * self.strip + lane % self.strip
         new: Ints = places + (moved - places) * ((row >= 0) & (row < self.rows))

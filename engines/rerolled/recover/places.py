@@ -211,6 +211,7 @@ def copies_of(places: Ints, indices: Ints) -> list[Copy]:
         lanes: list[Any] = list(zip(piece.counts, *map(piece.strides_of, range(2))))
         listed = (at for at, lane in enumerate(lanes, 1) if any(isinstance(stride, tuple) for stride in lane))
         outer = max(0, len(lanes) - 2, *listed)
+        # The lanes that remain are the rectangle; a lane that is absent has one place.
         lanes[outer:] = [(1, 0, 0), (1, 0, 0), *lanes[outer:]][-2:]
         counts, *sides = zip(*lanes)
         copies.append(Copy(counts, *(Access(int(column[piece.start]), side) for column, side in zip(columns, sides))))
