@@ -91,8 +91,7 @@ def _with_copies(run: Run, first: int, tiles: int, tall: int, base: int) -> tupl
         target=target._replace(base=target.base + first * away, lanes=(tall * away, *target.lanes)),
         segments=(segment._replace(operands=(x, factor) if slot else (factor, x)),),
     )
-    panel = run.panel if tiles > 1 else None  # the last tiles read each lane once or twice
-    return Run(run.number, copies, rows=rows, tall=tall), replace(run, loop=tiled, tall=tall, panel=panel)
+    return Run(run.number, copies, rows=rows, tall=tall), replace(run, loop=tiled, tall=tall)
 
 
 def _tall(run: Run, panel: Panel, form: Form) -> int:
