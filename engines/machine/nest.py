@@ -48,7 +48,7 @@ from zoomgrad.engines.machine.expression import Evaluator
 from zoomgrad.engines.machine.lists import point_to_list
 from zoomgrad.engines.machine.powers import are_those_of_libm
 from zoomgrad.engines.machine.registers import Known, OutOfRegisters, Registers
-from zoomgrad.engines.machine.target import ALTERNATIVE, BASE, W, Word, vector_registers, word
+from zoomgrad.engines.machine.target import ALTERNATIVE, BASE, W, Word, word
 from zoomgrad.engines.rerolled.form import Form, Strips, Vector, accesses, heights, steps_of, strips_of, with_a_lane
 from zoomgrad.engines.rerolled.recover.loops import Access, Loop
 from zoomgrad.engines.rerolled.recover.loops import Operand as LoopOperand
@@ -137,9 +137,7 @@ class Nest:
         lanes = self.strips.block(len(self.limits), self.steps[-2] if len(self.limits) > 1 else 1)
         width = self.strips.widths[0]
         rate = self.minus_rate(width) if self.run.due else Known(word(Word.RATE), 8 * width, width > 1)
-        # A block makes room for the rate of a deferred update.
-        has_room = self.run.due or len(lanes) + RESERVE <= vector_registers(self.writer.form.width)
-        values = chain([rate] if self.run.takes_rate and has_room else [], self._invariants(lanes))
+        values = chain([rate] if self.run.takes_rate else [], self._invariants(lanes))
         # A smaller part is tried if registers ran out, so it leaves more of them free.
         with self.writer.fixed(values, reserve=(RESERVE + 2) * self.part):
             self._over_lanes(block(self, lanes).write)

@@ -178,8 +178,10 @@ def _most_sums(run: Run, loop: Loop, form: Form, width: int) -> int:
     # Each addition of a sum waits for the previous one, so other sums fill the time. Without sums there is no wait. But
     # an update reads a factor once for all vectors of its block.
     has_many = any(segment.counts for segment in loop.segments) or (run.in_place and width > 1)
-    if run.due and width > 1:
-        return form.strip // form.width  # few strips, because the processor prefetches each
+    # Few strips: the processor prefetches each one of a deferred update, and unequal ones would each read a list.
+    is_one_strip = run.in_place and run.live_lane is not None and loop.counts[-1] <= form.strip
+    if (run.due or is_one_strip) and width > 1:
+        return form.strip // form.width
     return form.accumulators if has_many else min(4, form.accumulators)
 
 
