@@ -9,7 +9,7 @@ in the same order, so no bit changes.
 Example: loop 0 of `mlp-784x512x10-b100` reads `p[520 + j + 520*t]` for 784 terms t. In tiles of 8 lanes, its panel has
 784 rows of 8 numbers. For lanes 8 to 15, row t is a copy of p[520 + 8 + 520*t] to p[520 + 15 + 520*t].
 
-A sink's tiles also read its inputs, one row after another. If the inputs of all rows do not fit into the second-level
+A sink's tiles also read its inputs, one row after another. If the inputs of all rows exceed half of the second-level
 cache, each strip fetches them again from farther away. So they are first copied in the order in which tiles read them.
 
 Example: loop 12 of the same network has 784 inputs: 130 tiles of 6, which become the lines below, and one of 4.
@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain
-from typing import Optional
+from typing import Any, Optional
 
 from zoomgrad.engines.rerolled.form import TALLEST, Form
 from zoomgrad.engines.rerolled.rearrange.weight_reuse import PRODUCT
@@ -78,10 +78,8 @@ def _with_copies(run: Run, first: int, tiles: int, tall: int, base: int) -> tupl
     assert run.panel
     loop, rows, slot = run.loop, run.rows, run.panel.slot
     (segment,), target = loop.segments, loop.target
-    x, factor, away = segment.operands[1 - slot], segment.operands[slot], target.lanes[0]
-    assert isinstance(x, Access)
-    assert isinstance(factor, Access)
-    assert isinstance(away, int)
+    strided: Any = segment.operands[1 - slot], segment.operands[slot], target.lanes[0]
+    x, factor, away = strided
     copied = Segment(SLOTS[0], (), (Access(x.base + first, (tall, *x.terms, 1)),))
     copies = Loop(Phase.FORWARD, (tiles, rows, tall), Access(base, (tall * rows, tall, 1)), tall, (copied,))
     x, factor = Access(base, (tall * rows, 1, 0), (tall,)), factor._replace(lanes=(0, *factor.lanes))
@@ -99,7 +97,7 @@ def _tall(run: Run, panel: Panel, form: Form) -> int:
     segment, (inputs, lanes) = run.loop.segments[0], run.loop.counts
     x = segment.operands[1 - panel.slot]
     is_product = segment.template == PRODUCT and isinstance(x, Access) and x.lanes == (1, 0)
-    if not is_product or lanes < form.width or inputs < TALLEST or not form.is_beyond_cache(run.rows * inputs):
+    if not is_product or lanes < form.width or inputs < TALLEST or not form.is_beyond_cache(2 * run.rows * inputs):
         return 0
     return form.tile(lanes // form.width)[0]
 
