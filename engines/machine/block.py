@@ -15,6 +15,7 @@ from zoomgrad.engines.machine.expression import Operand
 from zoomgrad.engines.machine.registers import Known
 from zoomgrad.engines.machine.target import Word, word
 from zoomgrad.engines.rerolled.form import Vector
+from zoomgrad.engines.rerolled.rearrange.weight_reuse import PRODUCT
 from zoomgrad.engines.rerolled.recover.loops import Phase, Segment
 from zoomgrad.engines.rerolled.recover.nest import Stride
 from zoomgrad.engines.rerolled.step.language import Due
@@ -215,8 +216,7 @@ class Block:
         """The only level of terms runs over a list."""
         with self.nest.listed() as entry:
             for source in terms.pointers:
-                by = source.terms[0] if source.terms else 0
-                assert isinstance(by, int)
+                by: Any = source.terms[0] if source.terms else 0
                 if by == 1:
                     source.index, source.scale = entry, 8
                 elif by:
@@ -230,11 +230,8 @@ class Block:
             if source.list:
                 self.code.integer("add", source.list, 4 * taken)
             elif source.terms:
-                by, inner = source.terms[level], source.terms[level + 1] if moved else 0
-                assert isinstance(by, int)
-                assert isinstance(inner, int)
-                distance = by * taken - inner * moved
-                if distance:
+                strides: Any = source.terms[level], source.terms[level + 1] if moved else 0
+                if distance := strides[0] * taken - strides[1] * moved:
                     self.code.integer("add", source.base, 8 * distance)
 
     def _values_for_all(self, terms: Terms) -> Iterator[Known]:
@@ -250,7 +247,15 @@ class Block:
         sources = {slot: source for slot, source in enumerate(terms.sources) if isinstance(source, Source)}
         values = [{slot: source.value(lanes, term) for slot, source in sources.items()} for lanes in self.vectors]
         reads = Counter(of_sum[slot] for of_sum in values for slot in terms.reads if slot in of_sum)
-        loaded: dict[Known, Vec] = {}
+        fewest = min((reads[value] for value in reads if not value.is_spread), default=0)
+        shares = terms.segment.template == PRODUCT and fewest > 1
+        spread = [value for value in reads if shares and value.is_spread and value.place.index != RAX]
+        # Zen 4 copies a number to all lanes in the units that add, unless a multiplication reads it from memory.
+        embedded = spread if self.registers.has_masks else []
+        loaded: dict[Known, Operand] = {value: value.place._replace(spread=value.size // 8) for value in embedded}
+        # Zen 4 adds sooner after two multiplications. Of the first two, the second still loads its vector.
+        in_pairs = {reads[value] for value in spread} == {2}
+        products: list[tuple[Vec, Operand]] = []
         old = None
         if terms.due:
             width = max(lanes.width for lanes in self.vectors)
@@ -267,35 +272,38 @@ class Block:
                 else:
                     value = values[n][slot]
                     leaves.append(self._leaf(source, value, term, reads[value], loaded))
-            self._add(terms.segment.template, leaves, n)
+            self._add(terms.segment.template, leaves, n, products)
+            if not in_pairs or n % 2 or not (self.registers.free or n):
+                for total, product in products:
+                    self.code.vector(f"vadd{'pd' if total.size > 8 else 'sd'}", total, total, product)
+                    self.evaluator.release(product)
+                products.clear()
             if self.target:
                 self._store(self.target, n)
         if old:
             self.registers.release(old)
 
-    def _leaf(self, source: Source, value: Known, term: int, reads: int, loaded: dict[Known, Vec]) -> Operand:
-        """The operand, in a register if it is fixed, read several times, the same in all lanes, or listed."""
+    def _leaf(self, source: Source, value: Known, term: int, reads: int, loaded: dict[Known, Operand]) -> Operand:
+        """A loaded operand, or one in a register if it is fixed, read several times, equal in all lanes, or listed."""
         if value in loaded:
             return loaded[value]
         if source.list:
             self.code.integer("movsxd", RAX, Mem(source.list, 4 * term))
         if reads == 1 and not value.is_spread and not source.list and value not in self.registers.fixed:
             return value.place
-        register = self.evaluator.read(value)
+        register = loaded[value] = self.evaluator.read(value)
         self.registers.share(register, reads - 1)
-        loaded[value] = register
         return register
 
-    def _add(self, template: Expr, leaves: Sequence[Operand], n: int) -> None:
-        """Add the term to a sum; the first term of a sum without a start becomes the sum."""
+    def _add(self, template: Expr, leaves: Sequence[Operand], n: int, products: list[tuple[Vec, Operand]]) -> None:
+        """Add a term to its sum, or append both to the products. The first term of a sum without a start becomes it."""
         total, width = self.sums.get(n), self.vectors[n].width
-        kind = "pd" if width > 1 else "sd"
         if total is not None and self.evaluator.fast and isinstance(template, Apply) and template.primitive == "mul":
             first, second = (self.evaluator.evaluate(operand, leaves, width) for operand in template.operands)
             if isinstance(first, Mem):
                 first, second = second, first
             one = self.evaluator.in_register(first, width)
-            self.code.vector(f"vfmadd231{kind}", total, one, second)
+            self.code.vector(f"vfmadd231{'pd' if width > 1 else 'sd'}", total, one, second)
             self.evaluator.release(one, second)
             return
         value = self.evaluator.evaluate(template, leaves, width)
@@ -304,8 +312,7 @@ class Block:
             self.evaluator.store(word(Word.SUM), value)
             self.evaluator.release(value)
         elif total is not None:
-            self.code.vector(f"vadd{kind}", total, total, value)
-            self.evaluator.release(value)
+            products.append((total, value))
         else:
             self.sums[n] = self.evaluator.in_own_register(value, width)
 

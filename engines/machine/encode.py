@@ -61,13 +61,15 @@ class Mem(NamedTuple):
     index: Optional[Reg] = None  # type: ignore[assignment]  # not the method of tuples
     scale: int = 1
     label: str = ""
+    spread: int = 0
+    """The lanes to which an instruction of AVX-512 copies one double; 0: it reads a whole vector."""
 
     def __str__(self) -> str:
         if self.base is None:
             return f"[{self.label}{f' + {self.disp}' if self.disp else ''}]"
         parts = [str(self.base), *([f"{self.scale}*{self.index}"] if self.index else [])]
         sign = f" {'-' if self.disp < 0 else '+'} {abs(self.disp)}" if self.disp else ""
-        return f"[{' + '.join(parts)}{sign}]"
+        return f"[{' + '.join(parts)}{sign}]{f'{{1to{self.spread}}}' if self.spread else ''}"
 
 
 Register = Union[Reg, Vec, Mask]
@@ -304,8 +306,8 @@ class Assembler:
         mask: Optional[Mask] = None,
     ) -> None:
         """Append a vector instruction. first: the operand in `vvvv`. mask: selects lanes of vblendmpd."""
-        base, disp, index, scale, label = second if isinstance(second, Mem) else (second, 0, None, 0, "")
-        forms = _vector(name, to, first, base, index, scale, mask)
+        base, disp, index, scale, label, spread = second if isinstance(second, Mem) else (second, 0, None, 0, "", 0)
+        forms = _vector(name, to, first, base, index, scale, mask, spread > 0)
         tail = b"" if immediate is None else bytes((immediate,))
         self._instruction(name, (to, first, second, immediate, mask), forms, disp, label, tail)
 
@@ -325,7 +327,7 @@ class Assembler:
             opcode, field, operand = row.load, to.number, source
         if by is not None:
             opcode, tail = b"\x69", by.to_bytes(4, "little", signed=True)
-        base, disp, index, scale, label = operand if isinstance(operand, Mem) else (operand, 0, None, 0, "")
+        base, disp, index, scale, label, _ = operand if isinstance(operand, Mem) else (operand, 0, None, 0, "", 0)
         forms = _integer(row.prefix, opcode, field, base, index, scale)
         self._instruction(name, (to, source, by), forms, disp, label, tail)
 
@@ -376,9 +378,8 @@ class Assembler:
     def jump(self, label: str, condition: str = "", *compared: Union[Place, int]) -> None:
         """Jump to a label, always or if a condition holds: of two operands, or of the last instruction."""
         if compared:
-            one, other = compared
-            assert not isinstance(one, int)
-            self.integer("cmp", one, other)
+            first: Any = compared[0]
+            self.integer("cmp", first, compared[1])
         opcode = bytes((0x0F, 0x80 | CONDITIONS[condition])) if condition else b"\xe9"
         self._instruction(f"j{condition or 'mp'}", (label,), Forms(far=opcode), label=label)
 
@@ -415,6 +416,7 @@ def _vector(
     index: Optional[Reg],
     scale: int,
     mask: Optional[Mask],
+    is_spread: bool,
 ) -> Forms:
     """A vector instruction. base: that of the operand in memory, or the last operand itself if scale is 0."""
     row, field, vvvv, last = TABLE[name], to.number, first.number if first else 0, base.number if base else 0
@@ -423,11 +425,11 @@ def _vector(
     r, x, b = field >> 3 & 1, index.number >> 3 if index else last >> 4, last >> 3 & 1
     high = (r ^ 1) << 7 | (x ^ 1) << 6 | (b ^ 1) << 5 | row.map
     low = (~vvvv & 15) << 3 | _PREFIXES[row.prefix]
-    if row.evex or size == 64 or max(field, vvvv, last) > 15 or isinstance(to, Mask) or mask:
-        lanes = _LENGTHS[size] << 5 | (vvvv >> 4 ^ 1) << 3 | (mask.number if mask else 0)
+    if row.evex or size == 64 or max(field, vvvv, last) > 15 or isinstance(to, Mask) or mask or is_spread:
+        lanes = _LENGTHS[size] << 5 | is_spread << 4 | (vvvv >> 4 ^ 1) << 3 | (mask.number if mask else 0)
         start = bytes((0x62, high | (field >> 4 ^ 1) << 4, row.wide << 7 | low | 4, lanes, row.opcode))
         # A distance counts in units of the operand's size.
-        shift = 3 if row.scalar or not row.narrow else (size // row.narrow).bit_length() - 1
+        shift = 3 if row.scalar or is_spread or not row.narrow else (size // row.narrow).bit_length() - 1
         return _forms(start, field, base, index, scale, shift)
     low |= _LENGTHS[size] << 2
     is_short = row.map == 1 and not x and not b and not row.wide_vex

@@ -70,10 +70,7 @@ class Evaluator:
             self.registers.share(register)
             return register
         register = self.registers.vector(value.size // 8)
-        if value.is_spread:
-            self.spread(register, value.place)
-        else:
-            self.load(register, value.place)
+        (self.spread if value.is_spread else self.load)(register, value.place)
         return register
 
     @contextmanager

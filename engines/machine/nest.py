@@ -38,7 +38,7 @@ import struct
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from itertools import chain
-from typing import Optional, Union
+from typing import Any, Optional, Union
 
 from zoomgrad.engines.api import Unavailable
 from zoomgrad.engines.machine.across import Across, widths_across
@@ -238,9 +238,8 @@ class Nest:
         code, registers, segment = self.code, self.registers, self.loop.segments[panel.segment]
         operand = self.packed = segment.operands[panel.slot]
         assert isinstance(operand, Access)
-        term, apart = operand.terms[0], operand.lanes[-1]
-        assert isinstance(term, int)
-        assert isinstance(apart, int)
+        strides: Any = operand.terms[0], operand.lanes[-1]
+        term, apart = strides
         assert self.strips.lanes <= self.writer.form.strip
         source, to = registers.integer(), registers.integer()
         self._point(source, operand)

@@ -29,7 +29,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, Optional, Union
+from typing import Any, NamedTuple, Optional, Union
 
 from zoomgrad.engines.graph.expr import ATOM_PRECEDENCE, INFIX, number
 from zoomgrad.engines.kernel.c_tree import Block, For, Include, Statement
@@ -69,11 +69,9 @@ class _Pointer(NamedTuple):
 
     def there(self, block: Vector) -> str:
         """The vector or number in memory for these lanes."""
-        at, width = self.constant, block.width
-        for stride, offset in zip(self.lanes, block.offsets):
-            if offset:  # lanes with listed offsets are never in one block, so their offset is 0
-                assert isinstance(stride, int)
-                at += stride * offset
+        steps: Any = zip(self.lanes, block.offsets)
+        # Lanes with listed offsets are never in one block, so their offset is 0.
+        at, width = self.constant + sum(stride * offset for stride, offset in steps if offset), block.width
         if width == 1:
             return f"{self.name}[{at}]"
         return f"AT{width}({self.name} {'-' if at < 0 else '+'} {abs(at)})" if at else f"AT{width}({self.name})"
@@ -312,8 +310,7 @@ class _Nest:
         assert isinstance(self.packed, Access)
         assert self.strips.lanes <= self.nests.form.strip
         source, to = self._pointer("from", self.packed), self._panel(panel)
-        copies: list[Statement]
-        copies = [f"{to.there(v)} = {source.there(v)};" for v in self.strips.block(len(self.limits), 1)]
+        copies: list[Any] = [f"{to.there(v)} = {source.there(v)};" for v in self.strips.block(len(self.limits), 1)]
         apart, at = self.packed.lanes[-1], self.strips.at
         if apart != 1:
             place = f"packed[n - {at}]" if at else "packed[n]"

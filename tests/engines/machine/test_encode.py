@@ -14,6 +14,7 @@ pytestmark = pytest.mark.host
 DISPLACEMENTS = (0, 4, 8, -8, 64, 128, -128, 1024, 100_000, -100_000)
 WITHOUT_FIRST = {"vmovupd", "vmovupd_store", "vmovsd", "vmovsd_store", "vmovapd", "vbroadcastsd", "vmovddup"}
 WITHOUT_FIRST |= {"vucomisd", "vpmovzxbd", "vcvtdq2pd", "vsqrtpd", "vrsqrt14pd"}
+SPREADS = {"vmulpd", "vaddpd", "vfmadd231pd"}
 IN_MEMORY = {"vmovupd_store", "vmovsd", "vmovsd_store", "vmovddup", "vpmovzxbd"}
 
 
@@ -52,11 +53,11 @@ def wide(text):
 
 
 def operands(text):
-    """The registers of an instruction's text, and its address."""
+    """The registers of an instruction's text, its address, and the lanes that read one double there."""
     inside = re.search(r"\[(.*)\]", text)
     outside = re.sub(r"\[.*?\]|\w+ ptr", "", text)
     registers = re.findall(r"[xyz]mm\d+|k\d|\br\w+", outside)
-    return sorted(registers), address(inside[1]) if inside else None
+    return sorted(registers), address(inside[1]) if inside else None, re.findall(r"\{1to\d\}", text)
 
 
 def instruction(name, rng):
@@ -94,6 +95,8 @@ def instruction(name, rng):
     elif name in ("vmovmskpd", "kmovb"):
         to, first = Reg(rng.randrange(16)), None
         second = Vec(rng.randrange(16), min(32, size)) if name == "vmovmskpd" else Mask(rng.randrange(8))
+    elif name in SPREADS and isinstance(second, Mem) and rng.random() < 0.5:
+        second = second._replace(spread=size // 8)
     elif name == "vcvtsi2sd":
         second = second if isinstance(second, Mem) else Reg(rng.randrange(16))
     code = Assembler()
