@@ -28,7 +28,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any, Optional
 
-from zoomgrad.engines.rerolled.form import TALLEST, Form
+from zoomgrad.engines.rerolled.form import TALLEST, Form, has_strides
 from zoomgrad.engines.rerolled.rearrange.weight_reuse import PRODUCT
 from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Phase, Segment
 from zoomgrad.engines.rerolled.recover.templates import SLOTS
@@ -96,7 +96,7 @@ def _tall(run: Run, panel: Panel, form: Form) -> int:
     """How many inputs a tile has; 0 if the inputs are not copied."""
     segment, (inputs, lanes) = run.loop.segments[0], run.loop.counts
     x = segment.operands[1 - panel.slot]
-    is_product = segment.template == PRODUCT and isinstance(x, Access) and x.lanes == (1, 0)
+    is_product = segment.template == PRODUCT and isinstance(x, Access) and x.lanes == (1, 0) and has_strides(run.loop)
     if not is_product or lanes < form.width or inputs < TALLEST or not form.is_beyond_cache(2 * run.rows * inputs):
         return 0
     return form.tile(lanes // form.width)[0]
