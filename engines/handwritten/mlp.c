@@ -333,7 +333,7 @@ static int turn(struct training *t)
         return 0;
     backward_pass();
 #if SPARSE
-    check_factors(t, (double *)net.x, (double *)net.h_gradient, &net.live, t->taken + 1 == t->stretch->batch);
+    check_factors(t, (double *)net.h_gradient, &net.live, t->taken + 1 == t->stretch->batch);
 #endif
     if (!net.adds) {
         descend_all(*t->rates++);

@@ -1,7 +1,8 @@
 """Lists of the inputs that are not 0.0, for steps that skip zeros.
 
-A list is its length in 8 bytes, then its entries. A row's list holds numbers of inputs, in 4 bytes each. The list of an
-input holds numbers of rows, in one byte each, so that the lists of all inputs nearly fit the first-level cache.
+A row's list is its length, a bound on the squares of all inputs, and the numbers of the inputs that it lists, in 4
+bytes each. For each input, a mask of 8 bytes has a bit for each row that lists it, so the masks of all inputs fit the
+first-level cache.
 `rearrange/zeros` explains when skipping is safe: two bounds must be below LIMIT, otherwise a list holds every input.
 
 Example: with vectors of 4, the inputs 0.0, 0.5, 0.0, 2.0 are not 0.0 in lanes 1 and 3, a mask of 1010. The table turns
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from typing import ClassVar, Union
+from typing import Any, ClassVar, Union
 
 from zoomgrad.engines.machine.buffers.copies import in_steps
 from zoomgrad.engines.machine.encode import R8, R9, RAX, RCX, RDI, RDX, RSI, RSP, Assembler, Mem, Reg, Vec
@@ -28,6 +29,8 @@ LIMIT = 1e300
 """On magnitudes; infinity and NaN are not below it."""
 LIST_INPUTS, LIST_EVERY = "list_inputs", "list_every"
 """Routines. RSI: the address of the inputs; RDI: the address of the list. They keep RSI and RDI."""
+SQUARES, ENTRIES = 8, 16
+"""Offsets in a list."""
 
 
 class Lists:
@@ -37,6 +40,7 @@ class Lists:
         self.code, self.width = evaluator.code, evaluator.registers.width
         self.step = step
         self.evaluator = evaluator
+        self.skips: Any = step.skips
         self.first, stop = step.skips.inputs if step.skips else (0, 0)
         self.count = stop - self.first
         self.base = BASE if step.own else W
@@ -49,10 +53,16 @@ class Lists:
         code = self.code
         code.label(LIST_EVERY)
         with code.counted_up(RAX, self.count):
-            code.integer("mov dword", Mem(RDI, 8, RAX, 4), RAX)
+            code.integer("mov dword", Mem(RDI, ENTRIES, RAX, 4), RAX)
         code.integer("mov", Mem(RDI), RAX)
         code.plain("ret")
         code.label(LIST_INPUTS)
+        code.integer("mov", R8, RSI)
+        code.integer("mov", R9, RDI)
+        self._one_and_squares(self.count)
+        code.integer("mov", RSI, R8)
+        code.integer("mov", RDI, R9)
+        self.evaluator.store(Mem(RDI, SQUARES), Vec(0, 8))
         self.compare(word(Word.BOUND))
         code.jump(LIST_EVERY, "be")
         width = self.width
@@ -62,7 +72,7 @@ class Lists:
             self._in_vectors(wide)
         if wide * width < self.count:
             with code.counted_up(RDX, self.count, start=wide * width):
-                code.integer("mov dword", Mem(RDI, 8, RCX, 4), RDX)
+                code.integer("mov dword", Mem(RDI, ENTRIES, RCX, 4), RDX)
                 code.integer("mov", RAX, Mem(RSI, 0, RDX, 8))
                 code.integer("shl", RAX, 1)  # without the sign
                 with code.unless("e", RAX, 0):
@@ -85,7 +95,7 @@ class Lists:
             code.vector("kmovb" if self.evaluator.registers.has_masks else "vmovmskpd", RAX, None, marks)
             code.integer("imul", R9, RAX, size)
             code.vector("vpaddd", packed, numbers, Mem(R8, 0, R9, 1))
-            self.evaluator.store(Mem(RDI, 8, RCX, 4), packed)
+            self.evaluator.store(Mem(RDI, ENTRIES, RCX, 4), packed)
             code.integer("popcnt", RAX, RAX)
             code.integer("add", RCX, RAX)
             code.vector("vpaddd", numbers, numbers, code.constant(struct.pack("<i", width) * width))
@@ -99,19 +109,16 @@ class Lists:
 
     def _measure_weights(self, _: steps.Action) -> None:
         """`bound = 1 + the sum of the weights' squares`, because |x| <= 1 + x * x."""
-        assert self.step.skips is not None
-        self._one_and_squares(self.step.skips.weights)
+        self._of_span(self.skips.weights)
         self.evaluator.store(word(Word.BOUND), Vec(0, 8))
 
     def _check_factors(self, _: steps.Action) -> None:
         """List every input unless all products with factors are bounded; raise the bound on weights by their bound."""
-        assert self.step.skips is not None
         code = self.code
-        self._one_and_squares(self.step.skips.inputs)
-        self.evaluator.store(Mem(RSP, -16), Vec(0, 8))
-        self._one_and_squares(self.step.skips.factors)
+        self._of_span(self.skips.factors)
+        point_to_list(code, self.step, RDI, word(Word.CURRENT) if self.step.own else None)
         reach, other = Vec(0, 8), Vec(1, 8)
-        code.vector("vmulsd", reach, reach, Mem(RSP, -16))
+        code.vector("vmulsd", reach, reach, Mem(RDI, SQUARES))
         code.integer("mov", RAX, word(Word.TAKEN))
         code.integer("add", RAX, word(Word.COUNT) if self.step.own else 1)
         with code.unless("ne", RAX, word(Word.BATCH)):  # the row ends its batch
@@ -125,12 +132,15 @@ class Lists:
         self.evaluator.store(word(Word.BOUND), other)
         self.compare(Mem(RSP, -16))
         with code.unless("a"):
-            area, row = ("lists", word(Word.CURRENT)) if self.step.own else ("live", None)
-            point_to_list(code, self.step, RDI, area, row)
             code.call(LIST_EVERY)
 
-    def _one_and_squares(self, span: Span) -> None:
+    def _of_span(self, span: Span) -> None:
         """`1 + the sum of the squares of these places`, in xmm0."""
+        self.code.integer("lea", RSI, Mem(self.base if self.step.is_own(span[0]) else W, 8 * span[0]))
+        self._one_and_squares(span[1] - span[0])
+
+    def _one_and_squares(self, count: int) -> None:
+        """`1 + the sum of the squares of so many doubles from RSI on`, in xmm0. Changes RSI and RDI."""
         code, width = self.code, self.width
         sums, singles = [Vec(number, 8 * width) for number in range(4)], Vec(5, 8)
 
@@ -144,8 +154,7 @@ class Lists:
 
         for each in (*sums, singles):
             self.evaluator.clear(each)
-        code.integer("lea", RSI, Mem(self.base if self.step.is_own(span[0]) else W, 8 * span[0]))
-        code.integer("mov", RCX, span[1] - span[0])
+        code.integer("mov", RCX, count)
         in_steps(code, (4 * width, 1), add, 8)
         for each in sums[1:]:
             code.vector("vaddpd", sums[0], sums[0], each)
@@ -160,75 +169,51 @@ class Lists:
 
     def _list_inputs(self, action: steps.Action) -> None:
         self.code.integer("lea", RSI, Mem(W, 8 * self.first))
-        point_to_list(self.code, self.step, RDI, "live")
+        point_to_list(self.code, self.step, RDI, None)
         self.code.call(LIST_EVERY if action == steps.LIST_EVERY_INPUT else LIST_INPUTS)
-
-    def _list_rows(self, _: steps.Action) -> None:
-        """List the inputs of each row taken together."""
-        code, own = self.code, self.step.own
-        assert own
-        with code.counted_up(word(Word.CURRENT), word(Word.COUNT)):
-            code.integer("imul", RSI, word(Word.CURRENT), 8 * own.per_row)
-            code.integer("lea", RSI, Mem(RSI, 8 * (own.base + self.first), W))
-            point_to_list(code, self.step, RDI, "lists", word(Word.CURRENT))
-            code.integer("mov", Mem(RDI), 0)
-            code.call(LIST_INPUTS)
 
     def unless_all_listed(self, label: str) -> None:
         """Jump to the label unless the lists of all rows taken together hold every input."""
         code = self.code
         code.integer("mov", RCX, word(Word.COUNT))
-        point_to_list(code, self.step, RSI, "lists")
+        code.integer("lea", RSI, Mem(W, 8 * self.step.area("lists").start))
         with code.unless("e", RCX, 0), code.counted_down(RCX):
             code.jump(label, "ne", Mem(RSI), self.count)
-            code.integer("add", RSI, _list_bytes(self.step, "lists"))
+            code.integer("add", RSI, 8 * list_size(self.step.skips))
 
     def _turn(self, _: steps.Action) -> None:
-        """List, for each input, the rows that list it. Rows keep their order, which is the order of terms."""
+        """Set, for each input, the bits of the rows that list it."""
         code = self.code
-        point_to_list(code, self.step, RSI, "turned")
-        code.integer("mov", RCX, self.count)
-        with code.counted_down(RCX):
-            code.integer("mov", Mem(RSI), 0)
-            code.integer("add", RSI, _list_bytes(self.step, "turned"))
-        point_to_list(code, self.step, RDI, "lists")
+        masks = 8 * self.step.area("turned").start
+        with code.counted_up(RAX, self.count):
+            code.integer("mov", Mem(W, masks, RAX, 8), 0)
+        code.integer("lea", RDI, Mem(W, 8 * self.step.area("lists").start))
+        code.integer("mov", RCX, word(Word.COUNT))
+        code.integer("mov", R8, 1)
         # No row is left if the first one has failed.
-        with code.unless("e", word(Word.COUNT), 0), code.counted_up(R8, word(Word.COUNT)):
+        with code.unless("e", RCX, 0), code.counted_down(RCX):
             code.integer("mov", RDX, Mem(RDI))
-            code.integer("lea", R9, Mem(RDI, 8))
+            code.integer("lea", RSI, Mem(RDI, ENTRIES))
             with code.unless("e", RDX, 0), code.counted_down(RDX):
-                code.integer("movsxd", RAX, Mem(R9))
-                point_to_list(code, self.step, RSI, "turned", RAX)
-                code.integer("mov", RCX, Mem(RSI))
-                code.integer("mov byte", Mem(RSI, 8, RCX), R8)
-                code.integer("add", Mem(RSI), 1)
-                code.integer("add", R9, 4)
-            code.integer("add", RDI, _list_bytes(self.step, "lists"))
+                code.integer("movsxd", RAX, Mem(RSI))
+                code.integer("or", Mem(W, masks, RAX, 8), R8)
+                code.integer("add", RSI, 4)
+            code.integer("add", R8, R8)
+            code.integer("add", RDI, 8 * list_size(self.step.skips))
 
     WRITERS: ClassVar[dict[Union[steps.Action, type[steps.Statement]], Callable[..., None]]] = {
         steps.MEASURE_WEIGHTS: _measure_weights,
         steps.LIST_EVERY_INPUT: _list_inputs,
         steps.LIST_INPUTS: _list_inputs,
-        steps.LIST_ROWS: _list_rows,
         steps.TURN_LISTS: _turn,
         steps.CHECK_FACTORS: _check_factors,
     }
 
 
-def point_to_list(code: Assembler, step: Step, to: Reg, area: str, number: Union[Reg, Mem, None] = None) -> None:
-    """The address of an area's first list, or of that of a row or an input. `live` has one list, for a row alone."""
-    start = 8 * step.area(area).start
-    if number is None:
-        code.integer("lea", to, Mem(W, start))
+def point_to_list(code: Assembler, step: Step, to: Reg, row: Union[Reg, Mem, None]) -> None:
+    """The address of the list of one of the rows taken together, or, for None, of a row alone."""
+    if row is None:
+        code.integer("lea", to, Mem(W, 8 * step.area("live").start))
     else:
-        code.integer("imul", to, number, _list_bytes(step, area))
-        code.integer("lea", to, Mem(to, start, W))
-
-
-def _list_bytes(step: Step, area: str) -> int:
-    """From one list to the next one."""
-    assert step.skips is not None
-    first, stop = step.skips.inputs
-    if area == "lists":
-        return 8 * list_size(stop - first, 4)
-    return (step.area(area).stop - step.area(area).start) // (stop - first) * 8
+        code.integer("imul", to, row, 8 * list_size(step.skips))
+        code.integer("lea", to, Mem(to, 8 * step.area("lists").start, W))

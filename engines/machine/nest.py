@@ -45,7 +45,7 @@ from zoomgrad.engines.machine.across import Across, widths_across
 from zoomgrad.engines.machine.block import RESERVE, Block, Source
 from zoomgrad.engines.machine.encode import R14, RAX, RCX, Assembler, Mem, Reg
 from zoomgrad.engines.machine.expression import Evaluator
-from zoomgrad.engines.machine.lists import point_to_list
+from zoomgrad.engines.machine.lists import ENTRIES, point_to_list
 from zoomgrad.engines.machine.powers import are_those_of_libm
 from zoomgrad.engines.machine.registers import Known, OutOfRegisters, Registers
 from zoomgrad.engines.machine.target import ALTERNATIVE, BASE, W, Word, word
@@ -230,7 +230,9 @@ class Nest:
                 with code.repeated() as end:
                     code.integer("lea", RAX, Mem(index, step))
                     code.jump(end, "g", RAX, inputs if self.run.sums_rows else word(Word.COUNT))
-                    self._over_lanes(Block(self, self.strips.block(len(self.limits), step)).write)
+                    skips = self.run.is_live and self.run.sums_rows
+                    with code.unless("e", self._rows_of_input(), 0) if skips else nullcontext():
+                        self._over_lanes(Block(self, self.strips.block(len(self.limits), step)).write)
                     code.integer("add", index, step)
 
     def _pack(self, panel: Panel) -> None:
@@ -261,14 +263,26 @@ class Nest:
     def listed(self) -> Iterator[Reg]:
         """A loop over a list: the register holds one entry after the other."""
         code = self.code
-        area = "live" if self.run.rows == 1 else "turned" if self.run.sums_rows else "lists"
-        load, size = ("movzx", 1) if area == "turned" else ("movsxd", 4)
         with self.registers.scope():
             entries, at, entry = (self.registers.integer() for _ in range(3))
-            point_to_list(code, self.writer.step, entries, area, self.index[0] if self.run.rows > 1 else None)
-            with code.unless("e", Mem(entries), 0), code.counted_up(at, Mem(entries)):
-                code.integer(load, entry, Mem(entries, 8, at, size))
+            if self.run.sums_rows:  # the bits of a mask, of which each round clears the lowest
+                again = code.new_label()
+                code.integer("mov", entries, self._rows_of_input())
+                code.label(again)
+                code.integer("tzcnt", entry, entries)
                 yield entry
+                code.integer("lea", RAX, Mem(entries, -1))
+                code.integer("and", entries, RAX)
+                code.jump(again, "ne")
+                return
+            point_to_list(code, self.writer.step, entries, self.index[0] if self.run.rows > 1 else None)
+            with code.unless("e", Mem(entries), 0), code.counted_up(at, Mem(entries)):
+                code.integer("movsxd", entry, Mem(entries, ENTRIES, at, 4))
+                yield entry
+
+    def _rows_of_input(self) -> Mem:
+        """The mask of the rows that do not skip the current input."""
+        return Mem(W, 8 * self.writer.step.area("turned").start, self.index[0], 8)
 
     # --- addresses ---------------------------------------------------------------------------------------------------
 

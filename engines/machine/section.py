@@ -14,7 +14,7 @@ from zoomgrad.engines.machine.buffers.copies import COPY, copy_doubles, rectangl
 from zoomgrad.engines.machine.buffers.functions import DESCEND, go_on
 from zoomgrad.engines.machine.buffers.rows import READ_ROW
 from zoomgrad.engines.machine.encode import R8, R9, R14, RAX, RBP, RCX, RDI, RSI, Mem, Reg, Vec
-from zoomgrad.engines.machine.lists import Lists
+from zoomgrad.engines.machine.lists import LIST_INPUTS, Lists, point_to_list
 from zoomgrad.engines.machine.target import BASE, W, Word, word
 from zoomgrad.engines.rerolled.recover.loops import Access, Copy
 from zoomgrad.engines.rerolled.step import language as steps
@@ -68,6 +68,11 @@ class Section(Lists):
                 code.jump(end, "l", RAX, RCX)
                 code.integer("sub", RAX, RCX)
             code.call(READ_ROW)
+            if statement.lists:
+                inputs = statement.to.base + self.first - self.step.area("x").start
+                self._address(RSI, statement.to._replace(base=inputs))
+                point_to_list(code, self.step, RDI, word(Word.CURRENT))
+                code.call(LIST_INPUTS)
 
     def _each_row(self, statement: steps.EachRow) -> None:
         code, own = self.code, self.step.own

@@ -50,7 +50,7 @@ MEANINGS = {
     "panel": "the lanes of a strip, term by term",
     "lists": "the lists of inputs that are not skipped, for each of these rows",
     "tiles": "the inputs of each tile of a sink, row by row",
-    "turned": "for each input, the rows that do not skip it",
+    "turned": "for each input, a bit for each row that does not skip it",
 }
 """Area of the workspace -> its content."""
 
@@ -105,9 +105,8 @@ class _Source:
         ]
         if skips:
             start, stop = skips.inputs
-            head.append(defines(FIRST=start - loops.area("x").start, LISTED=stop - start))
-            rows = max((run.rows for runs in self.step.routines.values() for run in runs), default=1)
-            head += [*([defines(ROWS_TOGETHER=rows)] if rows > 1 else []), Include("rerolled/emit/live.h")]
+            sizes = defines(FIRST=start - loops.area("x").start, LISTED=stop - start)
+            head += [sizes, Include("rerolled/emit/live.h")]
         return [*head, Text([f"static const int {name}{places}" for places, name in self.nests.tables.items()])]
 
     # --- routines ----------------------------------------------------------------------------------------------------
@@ -251,7 +250,7 @@ _DECLARED = {
     "w": _W,
     "live": "const struct live *live",
     "lists": "const struct live *lists",
-    "turned": "const struct turned *turned",
+    "turned": "const word *turned",
     COUNT: "long long count",
     "rate": "number rate",
     BASE: "number *restrict base",

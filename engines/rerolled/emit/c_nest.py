@@ -32,7 +32,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Optional, Union
 
 from zoomgrad.engines.graph.expr import ATOM_PRECEDENCE, INFIX, number
-from zoomgrad.engines.kernel.c_tree import Block, For, Include, Statement
+from zoomgrad.engines.kernel.c_tree import Block, For, If, Include, Statement
 from zoomgrad.engines.machine.powers import are_those_of_libm
 from zoomgrad.engines.rerolled.emit.c_expr import spell, spread, vector
 from zoomgrad.engines.rerolled.form import Form, Strips, Vector, heights, steps_of, strips_of, with_a_lane
@@ -56,6 +56,8 @@ _BLANKS = {slot.name: (f"{{{slot.name}}}", ATOM_PRECEDENCE) for slot in SLOTS}
 """A leaf -> a placeholder for its text. The sums of a block differ only in these texts."""
 COUNT = "count"
 """The C name of the number of rows that were taken together."""
+ROWS_OF_INPUT = f"turned[{LANE_NAMES[0]}]"
+"""The mask of the rows that do not skip the current input."""
 
 
 class _Pointer(NamedTuple):
@@ -177,7 +179,7 @@ class _Nest:
         body = list(self._block(tall))
         for lane in reversed(range(self.first, len(self.limits))):
             if lane == self.run.live_lane:
-                body = _over_live(LANE_NAMES[lane], body)
+                body = self._over_live(LANE_NAMES[lane], body)
             elif self.moving[lane]:
                 body = [For(LANE_NAMES[lane], self.nests.count(self.limits[lane]), body, self.steps[lane])]
         first = self._fixed_values()
@@ -212,6 +214,8 @@ class _Nest:
                 yield f"const long long {stop} = {start} + ({limit} - {start}) / {height} * {height};"
             if start != stop:
                 body = list(self._block(height))
+                if self.run.is_live and self.run.sums_rows:
+                    body = [If(ROWS_OF_INPUT, body)]
                 for lane in reversed(range(int(self.run.in_strips), len(self.limits) - 2)):
                     body = [For(LANE_NAMES[lane], self.limits[lane], body)]
                 yield For(LANE_NAMES[len(self.limits) - 2], stop, body, height, start)
@@ -258,7 +262,7 @@ class _Nest:
             body = list(self._terms(segment, sums, begins and not index, due))
             for name, count in reversed(list(zip(TERM_NAMES, segment.counts))):
                 if run.live_segment == index:
-                    body = _over_live(name, body, "turned" if run.sums_rows else "lists" if run.rows > 1 else "")
+                    body = self._over_live(name, body)
                 else:  # the terms of a sink over several rows are the rows
                     body = [For(name, COUNT if run.sums_rows else self.nests.count(count), body)]
             # A segment's names need their own scope, except those of the first, which may share the block's.
@@ -365,8 +369,10 @@ class _Nest:
         place = f"{area} {offset}" if offset.startswith("-") else f"{area} + {offset}"
         return _Pointer(name, 0, access.lanes, (f"number *{name} = {place};",))
 
-
-def _over_live(name: str, body: Sequence[Statement], lists: str = "") -> list[Statement]:
-    """A loop over the listed inputs. lists: the lists of all rows, or of all inputs."""
-    listed = f"{lists}[{LANE_NAMES[0]}]." if lists else "live->"
-    return [For("n", f"{listed}count", [f"const long long {name} = {listed}at[n];", *body])]
+    def _over_live(self, name: str, body: Sequence[Statement]) -> list[Statement]:
+        """A loop over the listed inputs, or over the bits of a mask."""
+        if self.run.sums_rows:
+            row = f"const long long {name} = __builtin_ctzll(rest);"
+            return [f"for (word rest = {ROWS_OF_INPUT}; rest; rest &= rest - 1)", Block([row, *body])]
+        listed = f"lists[{LANE_NAMES[0]}]." if self.run.rows > 1 else "live->"
+        return [For("n", f"{listed}count", [f"const long long {name} = {listed}at[n];", *body])]

@@ -22,8 +22,8 @@ _CHANGED: dict[steps.Statement, str] = {
     steps.Give("gradients"): "t->stretch->learns",
 }
 """What a stretch gives to the caller -> when it has changed it. Other doubles stay, even if a float can't hold them."""
-_LISTS = {"live": "struct live", "lists": "struct live", "turned": "struct turned"}
-"""An area of lists -> the C type of a list."""
+_LISTS = {"live": "struct live", "lists": "struct live", "turned": "word"}
+"""An area of lists -> the C type of a list, or of a mask."""
 BASE, OWN_AREAS = "base", "xvgu"
 """What the places in OWN_AREAS count from: the C name of the workspace, for a row alone, or of the row's own places."""
 _UPDATED = "t->state.gradients_are_zero = 1;"
@@ -38,9 +38,8 @@ _ACTIONS = {
     steps.MEASURE_WEIGHTS: "t->state.bound = 1.0 + squares(w + WEIGHT, WEIGHT_COUNT);",
     steps.LIST_EVERY_INPUT: "list_every_input(live);",
     steps.LIST_INPUTS: "list_inputs(t, w + X, live);",
-    steps.LIST_ROWS: f"list_rows(t, w + OWN, {{per_row}}, lists, {COUNT});",
     steps.TURN_LISTS: f"turn_lists(lists, turned, {COUNT});",
-    steps.CHECK_FACTORS: "check_factors(t, {base} + X, {base} + FACTOR, {lists}, {ends});",
+    steps.CHECK_FACTORS: "check_factors(t, {base} + FACTOR, {lists}, {ends});",
 }
 """Actions as C."""
 _FACTS = {
@@ -115,10 +114,9 @@ class Section:
         return written
 
     def _act(self, action: steps.Action) -> list[Statement]:
-        own, ends = self.step.own, f"t->taken + {self.rows} == t->stretch->batch"
-        assert own or action != steps.LIST_ROWS
-        lists, per_row = ("lists + row", own.per_row) if own else ("live", 0)
-        return [_ACTIONS[action].format(base=self.base, lists=lists, per_row=per_row, ends=ends)]
+        ends = f"t->taken + {self.rows} == t->stretch->batch"
+        lists = "lists + row" if self.step.own else "live"
+        return [_ACTIONS[action].format(base=self.base, lists=lists, ends=ends)]
 
     def _move(self, statement: Union[steps.Take, steps.Give]) -> list[Statement]:
         if statement == steps.Take("numbers"):  # not a statement for each: gcc takes 4 ms for one
@@ -136,7 +134,9 @@ class Section:
 
     def _take_rows(self, statement: steps.TakeRows) -> list[Statement]:
         taken = f"long long {COUNT} = rows_to_take(t, {statement.rows});"
-        return [taken, self._over_rows([f"take_row(t, {self._place(statement.to)}, row);"])]
+        to = self._place(statement.to)
+        lists = [f"list_inputs(t, {to}, lists + row);"] if statement.lists else []
+        return [taken, self._over_rows([f"take_row(t, {to}, row);", *lists])]
 
     def _perform(self, statement: steps.Perform) -> list[Statement]:
         runs = self.step.routines[statement.routine]

@@ -65,6 +65,7 @@ INLINE int set_of(const number *a)
 static __attribute__((noinline)) void list_inputs(const struct training *t, const number *x, struct live *live)
 {
     typedef word __attribute__((may_alias)) bits;
+    live->squares = 1.0 + squares(x + FIRST, LISTED);
     if (!(t->state.bound < LIMIT)) {
         list_every_input(live);
         return;
@@ -90,9 +91,9 @@ static __attribute__((noinline)) void list_inputs(const struct training *t, cons
 }
 
 /* `reach` bounds all products of an input and a factor, also after an update multiplies them by its rate. */
-static void check_factors(struct training *t, const number *x, const number *factors, struct live *live, int ends_batch)
+static void check_factors(struct training *t, const number *factors, struct live *live, int ends_batch)
 {
-    double reach = (1.0 + squares(x + FIRST, LISTED)) * (1.0 + squares(factors, FACTOR_COUNT));
+    double reach = live->squares * (1.0 + squares(factors, FACTOR_COUNT));
     if (ends_batch)
         reach *= 1.0 + t->rates[0] * t->rates[0];
     if (!(reach < LIMIT))
@@ -100,15 +101,7 @@ static void check_factors(struct training *t, const number *x, const number *fac
     t->state.bound += reach;
 }
 
-#ifdef ROWS_TOGETHER
-static void list_rows(const struct training *t, const number *rows, long long per_row, struct live *lists,
-                      long long count)
-{
-    for (long long row = 0; row < count; row++)
-        list_inputs(t, rows + row * per_row, lists + row);
-}
-
-static int all_listed(const struct live *lists, long long count)
+static UNUSED int all_listed(const struct live *lists, long long count)
 {
     for (long long row = 0; row < count; row++)
         if (lists[row].count != LISTED)
@@ -116,15 +109,13 @@ static int all_listed(const struct live *lists, long long count)
     return 1;
 }
 
-/* Rows are added in their order, so each gradient keeps its order of terms. */
-static void turn_lists(const struct live *lists, struct turned *turned, long long count)
+/* Set, for each input, the bits of the rows that list it. Rows are added in their order, so each gradient keeps its
+   order of terms. */
+static UNUSED void turn_lists(const struct live *lists, word *turned, long long count)
 {
     for (int i = 0; i < LISTED; i++)
-        turned[i].count = 0;
+        turned[i] = 0;
     for (int row = 0; row < count; row++)
-        for (const int *at = lists[row].at, *end = at + lists[row].count; at < end; at++) {
-            struct turned *list = turned + *at;
-            list->at[list->count++] = row;
-        }
+        for (const int *at = lists[row].at, *end = at + lists[row].count; at < end; at++)
+            turned[*at] |= 1ULL << row;
 }
-#endif

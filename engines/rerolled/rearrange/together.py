@@ -44,6 +44,8 @@ from zoomgrad.engines.rerolled.step.step import Step
 MANY = 256
 """The fewest weights whose gradients stay in registers while the rows add to them. Loops that only share loads of
 weights need `weight_reuse.MANY`."""
+MOST_LISTED_ROWS = 60
+"""The most rows whose nonzero inputs are listed: an input has a bit for each row, in a word of 64 bits."""
 MOST_BYTES = 32 << 20
 """The most memory for the own places of rows that threads divide."""
 LEAST_WORK = 2_000_000
@@ -58,11 +60,12 @@ def take_rows_together(step: Step, form: Form) -> Step:
         return step
     count, is_divided = _row_count(step, form)
     step = with_own(step, count)
-    taken = steps.TakeRows(count, of_first_row(step, step.area("x").start))
+    taken = steps.TakeRows(count, of_first_row(step, step.area("x").start), lists=bool(step.skips))
     step, values = _in_stages(step, "values", count)
     step, gradients = _in_stages(step, "gradients", count)
     step, ends, sinks = _add_up(step, count)
-    values, turn = (taken, *values), step.programs["turn"]
+    measure = (steps.If(Fact.UNBOUNDED, (steps.MEASURE_WEIGHTS,)),) if step.skips else ()
+    values, turn = (*measure, taken, *values), step.programs["turn"]
     update = next(s.then for s in walk(turn) if isinstance(s, steps.If) and s.condition == Fact.ENDS)
     if is_divided:
         values, gradients = (steps.Divided("rows", values),), (steps.Divided("rows", gradients),)
@@ -81,6 +84,8 @@ def take_rows_together(step: Step, form: Form) -> Step:
 def _row_count(step: Step, form: Form) -> tuple[int, bool]:
     """The most rows to take together, and whether threads divide them: then more rows."""
     count = form.rows_together(step.loops.inputs, step.loops.parameters)
+    if step.skips:
+        count = min(count, MOST_LISTED_ROWS)
     divided = min(form.threads * count, MOST_BYTES // (8 * own_size(step)))
     work = divided * sum(loop.work for loop in step.loops.loops)
     if form.threads == 1 or divided < 2 or work < LEAST_WORK:
@@ -137,16 +142,14 @@ def _for_all_rows(step: Step, run: Run) -> tuple[Step, Program]:
     every: Program = (steps.Perform(name),)
     if pair is None or run.number not in (pair.forward, pair.sink):
         return step, every
-    listed = pair.inputs[1] - pair.inputs[0]
     live: Program = (steps.Perform(f"live {name}"),)
     if run.sums_rows:
-        step, _ = step.with_area("turned", listed * list_size(run.rows, 1))
+        step, _ = step.with_area("turned", pair.inputs[1] - pair.inputs[0])
         step = step.with_routine(f"live {name}", [replace(run, live_segment=0)])
         return step, (steps.If(Fact.EVERY_INPUT, every, (steps.TURN_LISTS, *live)),)
-    step, _ = step.with_area("lists", run.rows * list_size(listed, 4))
+    step, _ = step.with_area("lists", run.rows * list_size(pair))
     step = step.with_routine(f"live {name}", [replace(run, live_segment=pair.segment)])
-    measure = steps.If(Fact.UNBOUNDED, (steps.MEASURE_WEIGHTS,))
-    return step, (measure, steps.LIST_ROWS, steps.If(Fact.EVERY_INPUT, every, live))
+    return step, (steps.If(Fact.EVERY_INPUT, every, live),)
 
 
 def _has_many_terms(step: Step, loop: Loop) -> bool:

@@ -23,13 +23,13 @@ were infinite, the list would be 0, 1, 2, 3, and the sum would be NaN as in the 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Optional
 
 from zoomgrad.engines.rerolled.form import Form
 from zoomgrad.engines.rerolled.rearrange.weight_reuse import pair_of_loops
 from zoomgrad.engines.rerolled.step import language as steps
 from zoomgrad.engines.rerolled.step.language import Fact, Statement, rewrite
-from zoomgrad.engines.rerolled.step.step import Step
+from zoomgrad.engines.rerolled.step.step import Pair, Step
 
 
 def skip_zeros(step: Step, form: Form) -> Step:
@@ -37,8 +37,7 @@ def skip_zeros(step: Step, form: Form) -> Step:
     pair = pair_of_loops(step.loops)
     if pair is None:
         return step
-    start, stop = pair.inputs
-    step, _ = step.with_area("live", list_size(stop - start, 4))
+    step, _ = step.with_area("live", list_size(pair))
     live: dict[int, Any] = {pair.forward: {"live_segment": pair.segment}, pair.sink: {"live_lane": 0}}
     for name, runs in step.routines.items():
         step = step.with_routine(name, (replace(run, **live.get(run.number, {})) for run in runs))
@@ -60,6 +59,9 @@ def skip_zeros(step: Step, form: Form) -> Step:
     )
 
 
-def list_size(entries: int, entry_bytes: int) -> int:
-    """The doubles that a list takes: its length, the entries, and one more, because skipped ones are also written."""
-    return 1 + -(-(entries + 1) * entry_bytes // 8)
+def list_size(skips: Optional[Pair]) -> int:
+    """The doubles that a list takes: the number of entries, a bound on the squares of all inputs, entries of 4 bytes,
+    and one more, because skipped ones are also written."""
+    assert skips
+    start, stop = skips.inputs
+    return 2 + -(-(stop - start + 1) // 2)

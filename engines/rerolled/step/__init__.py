@@ -24,7 +24,7 @@ statement = "take" what | "give" what         between the caller's buffers and t
           | "update" ["all but loop" n]       p -= rate * q / batch, then q = 0, for every parameter
           | "copy" place "<-" place ":" n
           | "set due" | "clear due"             whether an update waits for the next row
-          | "measure weights" | "list every input" | "list inputs" ["of the rows"] | "turn lists" | "check factors"
+          | "measure weights" | "list every input" | "list inputs" | "turn lists" | "check factors"
                                               for skipping: see rearrange/zeros.py
           | "if" condition ":" statement* ["else:" statement*]
           | "for each row:" statement* | "for the last row:" statement*       of those taken together, in its own places

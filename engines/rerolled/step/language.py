@@ -201,8 +201,6 @@ MEASURE_WEIGHTS = Action("measure weights")
 """Compute a bound on the magnitude of the weights that zero inputs would skip."""
 LIST_EVERY_INPUT, LIST_INPUTS = Action("list every input"), Action("list inputs")
 """List all inputs; or those that are not zero, but all if a weight may be infinite."""
-LIST_ROWS = Action("list inputs of the rows")
-"""List the inputs that are not zero for each of the rows taken together."""
 TURN_LISTS = Action("turn lists")
 """List, for each input, the rows in which it is listed."""
 CHECK_FACTORS = Action("check factors")
@@ -215,7 +213,11 @@ class TakeRows(Statement):
 
     rows: int
     to: Place
-    TEXT = "take up to {rows} rows to {to}"
+    lists: bool = False
+    """Whether to list the inputs of each row, as LIST_INPUTS does, while they are in the first-level cache."""
+
+    def text(self, spell: Spell) -> str:
+        return f"take up to {self.rows} rows to {spell(self.to)}{', and list their inputs' if self.lists else ''}"
 
 
 @dataclass(frozen=True)

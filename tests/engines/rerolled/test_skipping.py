@@ -56,7 +56,7 @@ GRAPH = Graph("masked", start(), masked)
 KINDS = ["input"] * (FEATURES + 1) + ["parameter"] * PARAMETERS
 
 
-FORMS = {"gcc, no vectors": form(rows=0, sparse=True), "gcc, two rows at once": form(width=8, rows=2, sparse=True)}
+FORMS = {"gcc, no vectors": form(rows=0, sparse=True), "gcc, many rows at once": form(width=8, rows=99, sparse=True)}
 
 
 @pytest.fixture(scope="module", params=["rerolled-clang-sparse", "rerolled-machine-sparse", *FORMS])
@@ -122,6 +122,12 @@ def test_an_update_makes_weights_infinite(found, batch):
         rows = [large] * count + [ROWS["all zeros"], ROWS["zeros"]]
         trained = agrees(found, numbers, rows, [1e300, *[0.1] * (count + 4)], batch)
         assert not all(map(math.isfinite, trained.parameters[:WEIGHTS]))
+
+
+def test_a_batch_has_more_rows_than_a_word_has_bits(found):
+    rng = random.Random(1337)
+    rows = [[rng.choice((0.0, 0.5, -1.0)) for _ in range(FEATURES + 1)] for _ in range(70)]
+    agrees(found, start(), rows, [0.1] * 71, 70)
 
 
 # --- loops that skip zeros ---------------------------------------------------------------------------------------

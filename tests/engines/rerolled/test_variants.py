@@ -31,7 +31,7 @@ def step(name):
 def program_of(name):
     """Compile the classifier, and return the program and rows to train on."""
     graph, kinds = classifier()
-    program = compiled(usable(of_form("tcc", FORMS[name])), graph, kinds, graph.numbers).program
+    program = compiled(usable(of_form("gcc", FORMS[name])), graph, kinds, graph.numbers).program
     return program, array("d", [0.5 + 0.125 * (n % 7) for n in range(9 * len(program.inputs))])
 
 
