@@ -47,6 +47,7 @@ def form_of(options: Options, width: int, registers: int) -> Form:
         VECTORS,
         width=width,
         registers=registers,
+        many_terms=256 if options.target == "machine" else Form.many_terms,  # C compilers take long for tiles
         cache=second_level_cache() or Form.cache,
         rearrangements=names,
         threads=max(1, options.threads),

@@ -41,9 +41,11 @@ class Form:
     rearrangements: tuple[str, ...] = ("in place", "deferred")
     """Names of `rearrange.REARRANGEMENTS`, in any order."""
     rows: Optional[int] = None
-    """The most rows to take together, below 256; None: derived from the cache, see `rows_together`."""
+    """The most rows to take together; None: derived from the cache, see `rows_together`."""
     cache: int = 256 << 10
     """Bytes of the second-level cache."""
+    many_terms: int = 2048
+    """A loop of values or gradients with this many terms, of all lanes, runs in tiles of the rows taken together."""
     threads: int = 1
     """The most threads that divide a step. It sizes the groups of rows; the bits are the same for any number."""
 

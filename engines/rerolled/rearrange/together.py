@@ -31,7 +31,6 @@ from dataclasses import replace
 from itertools import groupby
 
 from zoomgrad.engines.rerolled.form import Form, has_strides, lies_in_vectors
-from zoomgrad.engines.rerolled.rearrange import weight_reuse
 from zoomgrad.engines.rerolled.rearrange.from_panels import turned
 from zoomgrad.engines.rerolled.rearrange.rows import add_rows, can_add_rows, of_first_row, over_rows, own_size, with_own
 from zoomgrad.engines.rerolled.rearrange.weight_reuse import pair_of_loops
@@ -43,7 +42,7 @@ from zoomgrad.engines.rerolled.step.step import Step
 
 MANY = 256
 """The fewest weights whose gradients stay in registers while the rows add to them. Loops that only share loads of
-weights need `weight_reuse.MANY`."""
+weights need `Form.many_terms`."""
 MOST_LISTED_ROWS = 60
 """The most rows whose nonzero inputs are listed: an input has a bit for each row, in a word of 64 bits."""
 MOST_BYTES = 32 << 20
@@ -61,8 +60,10 @@ def take_rows_together(step: Step, form: Form) -> Step:
     count, is_divided = _row_count(step, form)
     step = with_own(step, count)
     taken = steps.TakeRows(count, of_first_row(step, step.area("x").start), lists=bool(step.skips))
-    step, values = _in_stages(step, "values", count)
-    step, gradients = _in_stages(step, "gradients", count)
+    terms = [loop.lanes * sum(segment.terms for segment in loop.segments if segment.counts) for loop in loops]
+    many = [pair.forward, *(number for number, count in enumerate(terms) if count >= form.many_terms)]
+    step, values = _in_stages(step, "values", count, many)
+    step, gradients = _in_stages(step, "gradients", count, many)
     step, ends, sinks = _add_up(step, count)
     measure = (steps.If(Fact.UNBOUNDED, (steps.MEASURE_WEIGHTS,)),) if step.skips else ()
     values, turn = (*measure, taken, *values), step.programs["turn"]
@@ -93,13 +94,14 @@ def _row_count(step: Step, form: Form) -> tuple[int, bool]:
     return divided, True
 
 
-def _in_stages(step: Step, routine: str, count: int) -> tuple[Step, Program]:
+def _in_stages(step: Step, routine: str, count: int, many: list[int]) -> tuple[Step, Program]:
     """Cut a routine into wide loops, and consecutive loops of each row; return the program that runs them.
 
-    Loops over many weights are wide, and so are simple loops between them, if tiles have a form for them.
+    Loops with many terms are wide, and so are simple loops between them, if tiles have a form for them. many: the
+    numbers of the former.
     """
     runs = step.routines[routine]
-    many = [run.number for run in runs if _has_many_terms(step, run.loop)]
+    many = [run.number for run in runs if run.number in many and _is_plain(step, run.loop)]
     program: list[Statement] = []
 
     def is_wide(run: Run) -> bool:
@@ -150,12 +152,6 @@ def _for_all_rows(step: Step, run: Run) -> tuple[Step, Program]:
     step, _ = step.with_area("lists", run.rows * list_size(pair))
     step = step.with_routine(f"live {name}", [replace(run, live_segment=pair.segment)])
     return step, (steps.If(Fact.EVERY_INPUT, every, live),)
-
-
-def _has_many_terms(step: Step, loop: Loop) -> bool:
-    """Whether a loop computes sums side by side, as the pair's does, with many terms in all."""
-    terms = sum(segment.terms for segment in loop.segments if segment.counts)
-    return loop.lanes * terms >= weight_reuse.MANY and _is_plain(step, loop)
 
 
 def _is_plain(step: Step, loop: Loop) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 pytest.importorskip("numpy")
@@ -26,7 +28,7 @@ def form(rows=1, *, sparse=False, **sizes):
     """Return a Form. rows: how many rows it takes together; 1 defers updates only, 0 does neither."""
     together = ["rows together", "whole batches", "from panels", "in strips"] * (rows > 1)
     names = ["in place", *["zeros skipped"] * sparse, *["deferred"] * (rows > 0), *together]
-    return Form(rearrangements=tuple(names), rows=max(rows, 1), **sizes)
+    return Form(rearrangements=tuple(names), rows=max(rows, 1), many_terms=1, **sizes)
 
 
 def share_all_weights(patch):
@@ -54,4 +56,5 @@ WIDTHS = [
 def machine(width, **options):
     """Return an engine of machine code for vectors of that width."""
     chosen = engine_of("", None, code="loops", target="machine", **options).options
-    return engine_of("", form_of(chosen, width, vector_registers(width)), code="loops", target="machine", **options)
+    form = replace(form_of(chosen, width, vector_registers(width)), many_terms=1)
+    return engine_of("", form, code="loops", target="machine", **options)
