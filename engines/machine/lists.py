@@ -172,15 +172,6 @@ class Lists:
         point_to_list(self.code, self.step, RDI, None)
         self.code.call(LIST_EVERY if action == steps.LIST_EVERY_INPUT else LIST_INPUTS)
 
-    def unless_all_listed(self, label: str) -> None:
-        """Jump to the label unless the lists of all rows taken together hold every input."""
-        code = self.code
-        code.integer("mov", RCX, word(Word.COUNT))
-        code.integer("lea", RSI, Mem(W, 8 * self.step.area("lists").start))
-        with code.unless("e", RCX, 0), code.counted_down(RCX):
-            code.jump(label, "ne", Mem(RSI), self.count)
-            code.integer("add", RSI, 8 * list_size(self.step.skips))
-
     def _turn(self, _: steps.Action) -> None:
         """Set, for each input, the bits of the rows that list it."""
         code = self.code

@@ -218,7 +218,7 @@ class Section(Lists):
             code.jump(label, "l", RAX, word(Word.BATCH))
             code.integer("mov", word(Word.TAKEN), 0)
         elif condition == Fact.EVERY_INPUT:
-            self.unless_all_listed(label)
+            code.jump(label, "ne", Mem(W, 8 * self.step.area("lists").start), self.count)
         else:
             assert condition == Fact.UNBOUNDED
             self.compare(word(Word.BOUND))

@@ -46,7 +46,7 @@ _FACTS = {
     Fact.DUE: "t->state.due",
     Fact.ALONE: "{rows} == t->stretch->batch && t->state.gradients_are_zero",
     Fact.ENDS: "batch_ends(t, {rows})",
-    Fact.EVERY_INPUT: "all_listed(lists, {rows})",
+    Fact.EVERY_INPUT: "lists->count == LISTED",
     Fact.UNBOUNDED: "!(t->state.bound < LIMIT)",
 }
 """A fact -> C that asks for it."""

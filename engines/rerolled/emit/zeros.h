@@ -101,14 +101,6 @@ static void check_factors(struct training *t, const number *factors, struct live
     t->state.bound += reach;
 }
 
-static UNUSED int all_listed(const struct live *lists, long long count)
-{
-    for (long long row = 0; row < count; row++)
-        if (lists[row].count != LISTED)
-            return 0;
-    return 1;
-}
-
 /* Set, for each input, the bits of the rows that list it. Rows are added in their order, so each gradient keeps its
    order of terms. */
 static UNUSED void turn_lists(const struct live *lists, word *turned, long long count)

@@ -29,7 +29,7 @@ statement = "take" what | "give" what         between the caller's buffers and t
           | "if" condition ":" statement* ["else:" statement*]
           | "for each row:" statement* | "for the last row:" statement*       of those taken together, in its own places
           | "divided by" ("rows" | "lanes") ":" statement*                    among threads, which meet at its end
-condition = "due" | "alone" | "batch ends" | "every input of the rows counts" | "weights may be infinite"
+condition = "due" | "alone" | "batch ends" | "every input of the first row counts" | "weights may be infinite"
 
 `forward` and `backward` are single passes over one row, for callers. A stretch of training runs `enter`, then `turn`
 until all steps are taken or a loss is not finite, then `leave`. If the step has `together`, that runs instead of `turn`

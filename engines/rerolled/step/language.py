@@ -128,8 +128,8 @@ class Fact(Enum):
     """The row, or the rows taken together, are a whole batch, and all gradients are zero."""
     ENDS = "batch ends"
     """The row, or the rows taken together, complete the batch. Evaluating this condition counts them."""
-    EVERY_INPUT = "every input of the rows counts"
-    """The list of each of the rows taken together holds every input, so that nothing is skipped."""
+    EVERY_INPUT = "every input of the first row counts"
+    """The list of the first of the rows taken together holds every input, so skipping would probably gain nothing."""
     UNBOUNDED = "weights may be infinite"
     """The bound does not exclude an infinite or NaN weight."""
 
