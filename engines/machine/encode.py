@@ -210,6 +210,8 @@ class Assembler:
         """Place of a 4-byte distance, label, and what to add."""
         self._constants: dict[bytes, str] = {}
         self._made = 0
+        self.held: dict[Mem, int] = {}
+        """Place of each of the last two numbers stored -> the register, which `vector` copies instead of loading it."""
         self.functions: set[str] = set()
         """Functions elsewhere, whose addresses the code reads from places with their names as labels."""
 
@@ -222,6 +224,7 @@ class Assembler:
 
     def label(self, name: str) -> None:
         """Place a label here."""
+        self.held.clear()
         self.labels[name] = len(self.code)
         self.lines.append(Line(len(self.code), 0, f"{name}:"))
 
@@ -231,6 +234,7 @@ class Assembler:
 
     def back_to(self, place: tuple[int, int, int]) -> None:
         """Forget all code from that place on."""
+        self.held.clear()
         for parts, length in zip((self.code, self.lines, self._uses), place):
             del parts[length:]  # type: ignore[attr-defined]
 
@@ -307,6 +311,18 @@ class Assembler:
         mask: Optional[Mask] = None,
     ) -> None:
         """Append a vector instruction. first: the operand in `vvvv`. mask: selects lanes of vblendmpd."""
+        if name == "vmovsd" and second in self.held:
+            held = Vec(self.held[second], 16)
+            if held.number != to.number:
+                self.vector("vmovapd", Vec(to.number, 16), None, held)
+            return
+        if isinstance(second, Mem) and name.endswith("_store"):
+            stored = {second: to.number} if name == "vmovsd_store" and not second.index else {}
+            # Another place may overlap with this one, unless both are numbers at distances from one base.
+            apart = {place: number for place, number in self.held.items() if stored and place.base == second.base}
+            self.held = {**dict([*apart.items()][-1:]), **stored}
+        elif to.number in self.held.values():
+            self.held = {place: number for place, number in self.held.items() if number != to.number}
         base, disp, index, scale, label, spread = second if isinstance(second, Mem) else (second, 0, None, 0, "", 0)
         forms = _vector(name, to, first, base, index, scale, mask, spread > 0)
         tail = b"" if immediate is None else bytes((immediate,))
@@ -314,6 +330,7 @@ class Assembler:
 
     def integer(self, name: str, to: Place, source: Union[Place, int, None] = None, by: Optional[int] = None) -> None:
         """Append an instruction of INTEGERS. by: the constant of a multiplication with three operands."""
+        self.held.clear()
         row, tail = INTEGERS[name], b""
         operand = to
         if source is None or isinstance(source, int):
@@ -386,6 +403,7 @@ class Assembler:
 
     def call(self, label: str) -> None:
         """Call a label. `integer("call", place)` calls the address in memory."""
+        self.held.clear()
         self._instruction("call", (label,), Forms(far=b"\xe8"), label=label)
 
     def plain(self, name: str) -> None:

@@ -57,7 +57,8 @@ class Registers:
         """Take a vector register."""
         if not self.free:
             raise OutOfRegisters("a block needs more vector registers than there are")
-        number = self.free.pop()
+        held = self.code.held.values()  # kept, because the next loop may read these numbers
+        number = self.free.pop(next((at for at in range(-1, -1 - len(self.free), -1) if self.free[at] not in held), -1))
         self.users[number], self.sizes[number] = 1, 8 * width
         return Vec(number, 8 * width)
 

@@ -97,8 +97,7 @@ def _row_count(step: Step, form: Form) -> tuple[int, bool]:
 def _in_stages(step: Step, routine: str, count: int, many: list[int]) -> tuple[Step, Program]:
     """Cut a routine into wide loops, and consecutive loops of each row; return the program that runs them.
 
-    Loops with many terms are wide, and so are simple loops between them, if tiles have a form for them. many: the
-    numbers of the former.
+    Loops of many terms, and simple loops between them, are wide if tiles have a form for them. many: the former.
     """
     runs = step.routines[routine]
     many = [run.number for run in runs if run.number in many and _is_plain(step, run.loop)]

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from zoomgrad.engines.machine.encode import CONDITIONS, INTEGERS, RSP, TABLE, Assembler, Mask, Mem, Reg, Vec
+from zoomgrad.engines.machine.encode import CONDITIONS, INTEGERS, RCX, RDX, RSP, TABLE, Assembler, Mask, Mem, Reg, Vec
 
 capstone = pytest.importorskip("capstone")
 
@@ -47,9 +47,8 @@ def address(text):
 
 
 def wide(text):
-    """The text with the 8-byte name of each register: `rax` for `al` and `eax`."""
-    text = re.sub(r"\b([a-d])l\b", r"r\1x", re.sub(r"\b(sp|bp|si|di)l\b", r"r\1", text))
-    return re.sub(r"\be(?=\w\w\b)", "r", re.sub(r"\b(r\d+)[bd]\b", r"\1", text))
+    """The text with the 8-byte name of each register: `rax` for `eax`."""
+    return re.sub(r"\be(?=\w\w\b)", "r", re.sub(r"\b(r\d+)d\b", r"\1", text))
 
 
 def operands(text):
@@ -185,3 +184,25 @@ def test_code_that_is_taken_back_leaves_nothing():
     code.finish()
     assert code.code == code.code[:16] + bytes(16)
     assert not code.functions  # these have places, too
+
+
+BETWEEN = {
+    "a label": lambda code: code.label("l"),
+    "a call": lambda code: code.call("f"),
+    "an address": lambda code: code.integer("add", RDX, 8),
+    "code that is taken back": lambda code: code.back_to((0, 0, 0)),
+    "another number in the register": lambda code: code.vector("vaddsd", Vec(0, 8), Vec(1, 8), Vec(1, 8)),
+    "a store of a vector": lambda code: code.vector("vmovupd_store", Vec(1, 32), None, Mem(RDX)),
+    "a store at an index": lambda code: code.vector("vmovsd_store", Vec(1, 8), None, Mem(RDX, 0, RCX)),
+    "a store at another address": lambda code: code.vector("vmovsd_store", Vec(1, 8), None, Mem(RCX)),
+    "nothing": lambda code: code.vector("vmovsd_store", Vec(1, 8), None, Mem(RDX, 16)),
+}
+
+
+@pytest.mark.parametrize("what", BETWEEN)
+def test_a_load_copies_a_register_until_its_place_may_change(what):
+    code = Assembler()
+    code.vector("vmovsd_store", Vec(0, 8), None, Mem(RDX, 8))
+    BETWEEN[what](code)
+    code.vector("vmovsd", Vec(2, 8), None, Mem(RDX, 8))
+    assert code.lines[-1].name == ("vmovapd" if what == "nothing" else "vmovsd")
