@@ -25,8 +25,7 @@ from zoomgrad.engines.graph.tape import Tape
 from zoomgrad.engines.kernel import toolchains
 from zoomgrad.engines.kernel.c_text import Source
 from zoomgrad.engines.kernel.program import Kernel, Program
-from zoomgrad.engines.machine.kernel import MachineKernel
-from zoomgrad.engines.machine.program import Code
+from zoomgrad.engines.machine.program import Code, MachineKernel
 from zoomgrad.engines.options import Options
 from zoomgrad.engines.rerolled.emit.numpy_step import NumpyKernel
 from zoomgrad.engines.rerolled.fitted import fitted

@@ -64,7 +64,7 @@ EMITTERS: dict[str, Callable[[Any, Options], Any]] = {
     "bytecode": lambda code, _: assemble(code),
     "RPython": lambda tape, options: Rows(tape, options.jit),
     "machine": lambda code, options: (
-        assemble_machine(code, fitted(options)) if isinstance(code, Step) else assemble(code)
+        assemble_machine(code, fitted(options), is_listed=False) if isinstance(code, Step) else assemble(code)
     ),
     "NumPy": lambda code, _: code if isinstance(code, Step) else assemble(code),
 }

@@ -201,9 +201,11 @@ class Line(NamedTuple):
 class Assembler:
     """Code as it grows, with labels that may be used before they are placed."""
 
-    def __init__(self) -> None:
+    def __init__(self, is_listed: bool = True) -> None:
+        """is_listed: whether to keep the lines of a listing, which takes a tenth of the time."""
         self.code = bytearray()
         self.lines: list[Line] = []
+        self._is_listed = is_listed
         self.labels: dict[str, int] = {}
         """Their offsets."""
         self._uses: list[tuple[int, str, int]] = []
@@ -298,7 +300,8 @@ class Assembler:
             code += forms.far
             code += disp.to_bytes(4, "little", signed=True)
         code += tail
-        self.lines.append(Line(start, len(code) - start, name, operands))
+        if self._is_listed:
+            self.lines.append(Line(start, len(code) - start, name, operands))
 
     def vector(
         self,

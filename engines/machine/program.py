@@ -1,14 +1,18 @@
-"""Step -> one piece of machine code: routines, sections and the functions that Python calls."""
+"""Step -> one piece of machine code: routines, sections and the functions that Python calls. Machine code -> Kernel."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import NamedTuple
 
+from zoomgrad.engines.kernel.buffers import CACHE_LINE
+from zoomgrad.engines.kernel.library import Library, interface
 from zoomgrad.engines.machine.buffers.copies import write_copy
-from zoomgrad.engines.machine.buffers.functions import write_functions
+from zoomgrad.engines.machine.buffers.functions import PROTOTYPES, label_of, write_functions
 from zoomgrad.engines.machine.buffers.rows import write_rows
 from zoomgrad.engines.machine.encode import Assembler
+from zoomgrad.engines.machine.memory import Memory, is_under_perf, write_symbols
 from zoomgrad.engines.machine.nest import Writer
 from zoomgrad.engines.machine.section import Section
 from zoomgrad.engines.rerolled.form import Form
@@ -19,16 +23,21 @@ class Code(NamedTuple):
     """Machine code before it is loaded."""
 
     step: Step
+    form: Form
     assembler: Assembler
+
+    def listed(self) -> Assembler:
+        """The same code with the lines of its listing."""
+        return assemble(self.step, self.form).assembler
 
     def lines(self) -> Iterator[str]:
         """The listing: address, bytes and instruction; before a loop, its text."""
-        return self.assembler.listing()
+        return self.listed().listing()
 
 
-def assemble(step: Step, form: Form) -> Code:
+def assemble(step: Step, form: Form, *, is_listed: bool = True) -> Code:
     """Write the code of a step."""
-    code, step = Assembler(), step.pruned()
+    code, step = Assembler(is_listed), step.pruned()
     writer = Writer(code, step, form)
     for name, runs in step.routines.items():
         code.label(name)
@@ -44,4 +53,21 @@ def assemble(step: Step, form: Form) -> Code:
         section.write(name)
     write_functions(writer, step)
     code.finish()
-    return Code(step, code)
+    return Code(step, form, code)
+
+
+class MachineKernel(Library):
+    """A Kernel over machine code. It is called as an object of C is."""
+
+    def __init__(self, code: Code) -> None:
+        memory, labels, cast = Memory(code.assembler), code.assembler.labels, interface().cast
+        functions = {
+            name: cast(prototype, memory.start + labels[label_of(name)])
+            for name, prototype in PROTOTYPES.items()
+            if label_of(name) in labels
+        }
+        if is_under_perf():
+            called = {line.operands[0] for line in code.listed().lines if line.name == "call"}
+            names = called.union(map(label_of, functions)) & labels.keys()  # without functions of libm
+            write_symbols(memory.start, {name: labels[name] for name in names}, len(code.assembler.code))
+        super().__init__(SimpleNamespace(memory=memory, **functions), code.step.workspace + CACHE_LINE // 8)
