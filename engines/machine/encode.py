@@ -212,6 +212,8 @@ class Assembler:
         """Place of a 4-byte distance, label, and what to add."""
         self._constants: dict[bytes, str] = {}
         self._made = 0
+        self.called: set[str] = set()
+        """The labels that the code calls."""
         self.held: dict[Mem, int] = {}
         """Place of each of the last two numbers stored -> the register, which `vector` copies instead of loading it."""
         self.functions: set[str] = set()
@@ -228,7 +230,8 @@ class Assembler:
         """Place a label here."""
         self.held.clear()
         self.labels[name] = len(self.code)
-        self.lines.append(Line(len(self.code), 0, f"{name}:"))
+        if self._is_listed:
+            self.lines.append(Line(len(self.code), 0, f"{name}:"))
 
     def place(self) -> tuple[int, int, int]:
         """This place in the code, for `back_to`."""
@@ -242,7 +245,8 @@ class Assembler:
 
     def comment(self, text: Callable[[], str]) -> None:
         """A line of the listing that is not code. Its text is made with the listing, because that takes long."""
-        self.lines.append(Line(len(self.code), 0, "", (text,)))
+        if self._is_listed:
+            self.lines.append(Line(len(self.code), 0, "", (text,)))
 
     def constant(self, data: bytes) -> Mem:
         """The operand for constant data, which is placed after the code. Equal data share a place."""
@@ -313,7 +317,7 @@ class Assembler:
         immediate: Optional[int] = None,
         mask: Optional[Mask] = None,
     ) -> None:
-        """Append a vector instruction. first: the operand in `vvvv`. mask: selects lanes of vblendmpd."""
+        """Append an instruction, or copy a held number. first: the operand in `vvvv`. mask: the lanes of vblendmpd."""
         if name == "vmovsd" and second in self.held:
             held = Vec(self.held[second], 16)
             if held.number != to.number:
@@ -324,8 +328,8 @@ class Assembler:
             # Another place may overlap with this one, unless both are numbers at distances from one base.
             apart = {place: number for place, number in self.held.items() if stored and place.base == second.base}
             self.held = {**dict([*apart.items()][-1:]), **stored}
-        elif to.number in self.held.values():
-            self.held = {place: number for place, number in self.held.items() if number != to.number}
+        elif self.held:
+            self.held = {at: held for at, held in self.held.items() if held != to.number and not isinstance(to, Reg)}
         base, disp, index, scale, label, spread = second if isinstance(second, Mem) else (second, 0, None, 0, "", 0)
         forms = _vector(name, to, first, base, index, scale, mask, spread > 0)
         tail = b"" if immediate is None else bytes((immediate,))
@@ -407,6 +411,7 @@ class Assembler:
     def call(self, label: str) -> None:
         """Call a label. `integer("call", place)` calls the address in memory."""
         self.held.clear()
+        self.called.add(label)
         self._instruction("call", (label,), Forms(far=b"\xe8"), label=label)
 
     def plain(self, name: str) -> None:

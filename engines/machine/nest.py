@@ -261,10 +261,10 @@ class Nest:
 
     @contextmanager
     def listed(self) -> Iterator[Reg]:
-        """A loop over a list: the register holds one entry after the other."""
+        """A loop over a list, or over the bits of a mask: the register holds one input, or row, after the other."""
         code = self.code
         with self.registers.scope():
-            entries, at, entry = (self.registers.integer() for _ in range(3))
+            entries, entry = self.registers.integer(), self.registers.integer()
             if self.run.sums_rows:  # the bits of a mask, of which each round clears the lowest
                 again = code.new_label()
                 code.integer("mov", entries, self._rows_of_input())
@@ -275,6 +275,7 @@ class Nest:
                 code.integer("and", entries, RAX)
                 code.jump(again, "ne")
                 return
+            at = self.registers.integer()
             point_to_list(code, self.writer.step, entries, self.index[0] if self.run.rows > 1 else None)
             with code.unless("e", Mem(entries), 0), code.counted_up(at, Mem(entries)):
                 code.integer("movsxd", entry, Mem(entries, ENTRIES, at, 4))

@@ -26,13 +26,9 @@ class Code(NamedTuple):
     form: Form
     assembler: Assembler
 
-    def listed(self) -> Assembler:
-        """The same code with the lines of its listing."""
-        return assemble(self.step, self.form).assembler
-
     def lines(self) -> Iterator[str]:
         """The listing: address, bytes and instruction; before a loop, its text."""
-        return self.listed().listing()
+        return assemble(self.step, self.form).assembler.listing()
 
 
 def assemble(step: Step, form: Form, *, is_listed: bool = True) -> Code:
@@ -67,7 +63,6 @@ class MachineKernel(Library):
             if label_of(name) in labels
         }
         if is_under_perf():
-            called = {line.operands[0] for line in code.listed().lines if line.name == "call"}
-            names = called.union(map(label_of, functions)) & labels.keys()  # without functions of libm
+            names = code.assembler.called.union(map(label_of, functions))
             write_symbols(memory.start, {name: labels[name] for name in names}, len(code.assembler.code))
         super().__init__(SimpleNamespace(memory=memory, **functions), code.step.workspace + CACHE_LINE // 8)

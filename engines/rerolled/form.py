@@ -41,7 +41,7 @@ class Form:
     rearrangements: tuple[str, ...] = ("in place", "deferred")
     """Names of `rearrange.REARRANGEMENTS`, in any order."""
     rows: Optional[int] = None
-    """The most rows to take together; None: derived from the cache, see `rows_together`."""
+    """The most rows to take together, 60 where zeros are skipped; None: derived from the cache, see `rows_together`."""
     cache: int = 256 << 10
     """Bytes of the second-level cache."""
     many_terms: int = 2048

@@ -68,7 +68,7 @@ def arguments(step: Step, runs: Sequence[Run], rate: str = "rate") -> list[str]:
     """The arguments of a function over these runs."""
     together = any(run.rows > 1 for run in runs)
     lists = "live" if not together else "turned" if any(run.sums_rows for run in runs) else "lists"
-    # A sink over nonzero inputs takes the rows from its lists. Other runs go over rows one by one.
+    # A sink over nonzero inputs takes the rows from the masks of its inputs. Other runs go over rows one by one.
     counts = any(run.rows > 1 and not (run.is_live and run.sums_rows and not run.panel) for run in runs)
     return [
         "w",

@@ -101,8 +101,7 @@ static void check_factors(struct training *t, const number *factors, struct live
     t->state.bound += reach;
 }
 
-/* Set, for each input, the bits of the rows that list it. Rows are added in their order, so each gradient keeps its
-   order of terms. */
+/* Set, for each input, the bits of the rows that list it. */
 static UNUSED void turn_lists(const struct live *lists, word *turned, long long count)
 {
     for (int i = 0; i < LISTED; i++)

@@ -1,7 +1,7 @@
 """Rows together: several rows of one batch share each load of the weights, which stay the same.
 
 Each row has places of its own for inputs, values and gradients: see `rows`. A *wide* loop runs once for all rows: the
-forward loop over the first layer's weights, later loops of values and gradients over many weights, simple loops between
+forward loop over the first layer's weights, later loops of values and gradients with many terms, simple loops between
 them, and the sinks of many weights. The other loops run row by row, and each row records its loss. Every sum keeps its
 order: a lane is one sum of one row, and a gradient adds the rows' terms one after the other.
 
@@ -44,7 +44,7 @@ MANY = 256
 """The fewest weights whose gradients stay in registers while the rows add to them. Loops that only share loads of
 weights need `Form.many_terms`."""
 MOST_LISTED_ROWS = 60
-"""The most rows whose nonzero inputs are listed: an input has a bit for each row, in a word of 64 bits."""
+"""The most rows whose nonzero inputs are listed: a word has 64 bits. Tiles of 6 and of 4 rows divide it."""
 MOST_BYTES = 32 << 20
 """The most memory for the own places of rows that threads divide."""
 LEAST_WORK = 2_000_000
@@ -61,7 +61,7 @@ def take_rows_together(step: Step, form: Form) -> Step:
     step = with_own(step, count)
     taken = steps.TakeRows(count, of_first_row(step, step.area("x").start), lists=bool(step.skips))
     terms = [loop.lanes * sum(segment.terms for segment in loop.segments if segment.counts) for loop in loops]
-    many = [pair.forward, *(number for number, count in enumerate(terms) if count >= form.many_terms)]
+    many = [pair.forward, *(number for number, of_loop in enumerate(terms) if of_loop >= form.many_terms)]
     step, values = _in_stages(step, "values", count, many)
     step, gradients = _in_stages(step, "gradients", count, many)
     step, ends, sinks = _add_up(step, count)

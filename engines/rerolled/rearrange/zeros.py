@@ -8,8 +8,8 @@ skipping is safe while two bounds are finite:
 - A bound on the magnitude of the weights (`measure weights`). It is computed again after each dense update. An update
   of magnitude d that skips inputs raises it by at most d. Rounding changes a double by at most 2**-53 of its size; a
   limit of 1e300 leaves room for that.
-- The sum of squares of inputs and of factors (`check factors`). It is infinite or NaN if one of them is, and it bounds
-  their products. The row that ends a batch also multiplies by the rate of the coming update.
+- The sums of squares of inputs (`list inputs`) and of factors (`check factors`). Their product is infinite or NaN if
+  one of them is, and bounds all products. The row that ends a batch also multiplies by the rate of the coming update.
 
 If either bound fails, the list holds every input, and the same code computes every term.
 
@@ -60,8 +60,8 @@ def skip_zeros(step: Step, form: Form) -> Step:
 
 
 def list_size(skips: Optional[Pair]) -> int:
-    """The doubles that a list takes: the number of entries, a bound on the squares of all inputs, entries of 4 bytes,
-    and one more, because skipped ones are also written."""
+    """The doubles that a list takes: its length, a bound on squares, and entries of 4 bytes. It has an entry for each
+    input and one more, because skipped inputs are also written."""
     assert skips
     start, stop = skips.inputs
     return 2 + -(-(stop - start + 1) // 2)

@@ -16,7 +16,7 @@ how       = "in place"                        a sink: p -= rate * sum, instead o
 section   = ("forward" | "backward" | "enter" | "turn" | "together" | "evaluate" | "leave") ":" statement*
 statement = "take" what | "give" what         between the caller's buffers and the workspace
           | "take row"                        the next row becomes the inputs
-          | "take up to" n "rows to" place    the next rows of the batch, side by side
+          | "take up to" n "rows to" place [", and list their inputs"]        the next rows of the batch, side by side
           | "run" routine
           | "guard" [", else:" statement*]    record the loss; if it is not finite, only the rows before count, and the
                                               stretch ends here

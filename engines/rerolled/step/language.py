@@ -202,7 +202,7 @@ MEASURE_WEIGHTS = Action("measure weights")
 LIST_EVERY_INPUT, LIST_INPUTS = Action("list every input"), Action("list inputs")
 """List all inputs; or those that are not zero, but all if a weight may be infinite."""
 TURN_LISTS = Action("turn lists")
-"""List, for each input, the rows in which it is listed."""
+"""Set, for each input, the bits of the rows that list it."""
 CHECK_FACTORS = Action("check factors")
 """List every input if a sink's factor may be infinite. Raise the bound on weights by the possible update."""
 

@@ -191,6 +191,7 @@ BETWEEN = {
     "a call": lambda code: code.call("f"),
     "an address": lambda code: code.integer("add", RDX, 8),
     "code that is taken back": lambda code: code.back_to((0, 0, 0)),
+    "an address from a vector": lambda code: code.vector("vmovmskpd", RDX, None, Vec(1, 32)),
     "another number in the register": lambda code: code.vector("vaddsd", Vec(0, 8), Vec(1, 8), Vec(1, 8)),
     "a store of a vector": lambda code: code.vector("vmovupd_store", Vec(1, 32), None, Mem(RDX)),
     "a store at an index": lambda code: code.vector("vmovsd_store", Vec(1, 8), None, Mem(RDX, 0, RCX)),
