@@ -134,6 +134,13 @@ DEFECTS = (
         "reports/test_break_even.py::test_an_engine_overtakes_another_once_it_stays_ahead",
     ),
     Defect(
+        "claims: gc_collect_main is compared with the whole collector group",
+        "reports/profiling/claims.py",
+        "    return sum(shares) if shares[0] >= LEAST else None",
+        "    return profile.groups.get(COLLECTOR, 0.0) if shares[0] >= LEAST else None",
+        "reports/test_claims.py::test_a_claim_on_profiles",
+    ),
+    Defect(
         "powers: PyPy's own x ** 2, which is x * x",
         "engines/value_base.py",
         'power = _libm_power if sys.implementation.name == "pypy" else operator.pow',
@@ -331,6 +338,13 @@ DEFECTS = (
         "self._taken = (self._taken + done) % batch",
         "self._taken = done % batch",
         "harness/worker/test_workloads.py::test_a_partial_batch_persists_across_calls[tcc]",
+    ),
+    Defect(
+        "compilers: 9 is newer than 19",
+        "engines/kernel/toolchains.py",
+        'key=lambda tool: [int(part) for part in tool.version.split(".")]',
+        "key=lambda tool: tool.version",
+        "engines/compiled/test_toolchains.py::test_the_newest_compiler_is_taken",
     ),
     # --- recovered loops --------------------------------------------------------------------------------------------
     Defect(

@@ -18,6 +18,7 @@ import pytest
 pytest.importorskip("typer")
 
 from tests import own
+from tests.engines.compiled.compiling import usable
 from zoomgrad import engines
 from zoomgrad.engines import discovery
 from zoomgrad.harness import cli, workloads
@@ -121,10 +122,7 @@ def test_each_link_leads_to_a_tracked_file(page):
 @pytest.mark.parametrize("page", sorted({block.page for block in blocks() if block.language == "python"}))
 def test_the_python_of_a_page_runs(page):
     """In the page's order, in one namespace: a later block may use the names of an earlier one."""
-    try:
-        engines.load("tcc").check()
-    except engines.Unavailable as missing:
-        pytest.skip(missing.reason)
+    usable("tcc")
     names = {"__name__": "__main__"}
     for block in blocks():
         if block.page != page or block.language != "python":

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.engines.compiled.compiling import usable
 from tests.test_additions import LEFT_OUT
-from zoomgrad import engines
 
 pytestmark = pytest.mark.host
 
@@ -25,10 +25,7 @@ SHOWN, RUNNING = "cpython-3.13", f"cpython-{sys.version_info[0]}.{sys.version_in
 @pytest.fixture(scope="module")
 def project(tmp_path_factory):
     """A copy of the project with the page's engine."""
-    try:
-        engines.load("tcc").check()
-    except engines.Unavailable as missing:
-        pytest.skip(missing.reason)
+    usable("tcc")
     folder = tmp_path_factory.mktemp("tutorial") / "project"
     shutil.copytree(ROOT, folder, ignore=LEFT_OUT, symlinks=True)
     (ROOT / ".zoomgrad").mkdir(exist_ok=True)

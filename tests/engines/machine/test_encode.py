@@ -46,13 +46,9 @@ def address(text):
     return {name: count for name, count in parts.items() if count}
 
 
-def wide(text):
-    """The text with the 8-byte name of each register: `rax` for `eax`."""
-    return re.sub(r"\be(?=\w\w\b)", "r", re.sub(r"\b(r\d+)d\b", r"\1", text))
-
-
 def operands(text):
-    """The registers of an instruction's text, its address, and the lanes that read one double there."""
+    """The registers of an instruction's text, `rax` for `eax`; its address; and the lanes that read one double."""
+    text = re.sub(r"\be(?=\w\w\b)", "r", re.sub(r"\b(r\d+)d\b", r"\1", text))
     inside = re.search(r"\[(.*)\]", text)
     outside = re.sub(r"\[.*?\]|\w+ ptr", "", text)
     registers = re.findall(r"[xyz]mm\d+|k\d|\br\w+", outside)
@@ -115,7 +111,7 @@ def test_a_vector_instruction(name):
         if name == "vblendvpd":
             last = int(text.rpartition(", ")[2]) >> 4
             text = f"{text.rpartition(',')[0]}, {'xy'[code.lines[0].operands[0].size == 32]}mm{last}"
-        assert operands(wide(found)) == operands(text.partition(" ")[2]), (text, found)
+        assert operands(found) == operands(text.partition(" ")[2]), (text, found)
 
 
 def integers(name, rng):
@@ -149,7 +145,7 @@ def test_an_integer_instruction(name):
         code = integers(name, rng)
         for (mnemonic, found), line in zip(disassembled(code.code), code.lines, strict=True):
             assert mnemonic == name.split()[0], (str(line), mnemonic, found)
-            assert operands(wide(found)) == operands(str(line).removeprefix(name)), (str(line), found)
+            assert operands(found) == operands(str(line).removeprefix(name)), (str(line), found)
 
 
 def test_jumps_and_constants_reach_their_labels():

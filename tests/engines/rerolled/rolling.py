@@ -37,6 +37,11 @@ def share_all_weights(patch):
         patch.setattr(module, "MANY", 1)
 
 
+@pytest.fixture(autouse=True)
+def nothing_is_too_small(monkeypatch):
+    share_all_weights(monkeypatch)
+
+
 def step_of(tape, form):
     """Return the step of a tape, rearranged for the form."""
     return rearrange(plain(reroll(tape)), form)

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from tests.engines.graphs import Graph, classifier
-from tests.engines.rerolled.rolling import form, share_all_weights, step_of, tape_of, tape_of_workload, text
+from tests.engines.rerolled.rolling import form, nothing_is_too_small, step_of, tape_of, tape_of_workload, text  # noqa: F401  (a fixture)
 from zoomgrad.engines.kernel import c_tree
 from zoomgrad.engines.machine import section
 from zoomgrad.engines.rerolled import recover, step
@@ -88,11 +88,6 @@ FORMS = {
     "everything": form(rows=2, sparse=True),
     "updates wait": form(rows=2),
 }
-
-
-@pytest.fixture(autouse=True)
-def nothing_is_too_small(monkeypatch):
-    share_all_weights(monkeypatch)
 
 
 def classified(name):

@@ -8,7 +8,7 @@ import pytest
 
 from tests.engines.compiled.compiling import compiled, usable
 from tests.engines.graphs import bits, classifier
-from tests.engines.rerolled.rolling import form, of_form, share_all_weights, step_of, tape_of
+from tests.engines.rerolled.rolling import form, nothing_is_too_small, of_form, step_of, tape_of  # noqa: F401  (a fixture)
 from zoomgrad.engines.kernel import building
 from zoomgrad.engines.rerolled.step.language import Fact, If, Perform, walk
 from zoomgrad.engines.rerolled.step.variants import variants_of
@@ -16,11 +16,6 @@ from zoomgrad.engines.rerolled.step.variants import variants_of
 pytestmark = pytest.mark.host
 
 FORMS = {"deferred": form(), "together": form(rows=2), "everything": form(rows=2, sparse=True)}
-
-
-@pytest.fixture(autouse=True)
-def nothing_is_too_small(monkeypatch):
-    share_all_weights(monkeypatch)
 
 
 def step(name):
