@@ -326,8 +326,8 @@ class Assembler:
         if isinstance(second, Mem) and name.endswith("_store"):
             stored = {second: to.number} if name == "vmovsd_store" and not second.index else {}
             # Another place may overlap with this one, unless both are numbers at distances from one base.
-            apart = {place: number for place, number in self.held.items() if stored and place.base == second.base}
-            self.held = {**dict([*apart.items()][-1:]), **stored}
+            apart = [held for held in self.held.items() if stored and held[0].base == second.base]
+            self.held = {**dict(apart[-1:]), **stored}
         elif self.held:
             self.held = {at: held for at, held in self.held.items() if held != to.number and not isinstance(to, Reg)}
         base, disp, index, scale, label, spread = second if isinstance(second, Mem) else (second, 0, None, 0, "", 0)

@@ -58,7 +58,8 @@ class Registers:
         if not self.free:
             raise OutOfRegisters("a block needs more vector registers than there are")
         held = self.code.held.values()  # kept, because the next loop may read these numbers
-        number = self.free.pop(next((at for at in range(-1, -1 - len(self.free), -1) if self.free[at] not in held), -1))
+        number = next((number for number in reversed(self.free) if number not in held), self.free[-1])
+        self.free.remove(number)
         self.users[number], self.sizes[number] = 1, 8 * width
         return Vec(number, 8 * width)
 

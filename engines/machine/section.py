@@ -16,6 +16,7 @@ from zoomgrad.engines.machine.buffers.rows import READ_ROW
 from zoomgrad.engines.machine.encode import R8, R9, R14, RAX, RBP, RCX, RDI, RSI, Mem, Reg, Vec
 from zoomgrad.engines.machine.lists import LIST_INPUTS, Lists, point_to_list
 from zoomgrad.engines.machine.target import BASE, W, Word, word
+from zoomgrad.engines.rerolled.rearrange.rows import of_first_row
 from zoomgrad.engines.rerolled.recover.loops import Access, Copy
 from zoomgrad.engines.rerolled.step import language as steps
 from zoomgrad.engines.rerolled.step.language import Fact, Place, Program
@@ -69,8 +70,7 @@ class Section(Lists):
                 code.integer("sub", RAX, RCX)
             code.call(READ_ROW)
             if statement.lists:
-                inputs = statement.to.base + self.first - self.step.area("x").start
-                self._address(RSI, statement.to._replace(base=inputs))
+                self._address(RSI, of_first_row(self.step, self.first))
                 point_to_list(code, self.step, RDI, word(Word.CURRENT))
                 code.call(LIST_INPUTS)
 

@@ -105,8 +105,7 @@ class _Source:
         ]
         if skips:
             start, stop = skips.inputs
-            sizes = defines(FIRST=start - loops.area("x").start, LISTED=stop - start)
-            head += [sizes, Include("rerolled/emit/live.h")]
+            head += [defines(FIRST=start - loops.area("x").start, LISTED=stop - start), Include("rerolled/emit/live.h")]
         return [*head, Text([f"static const int {name}{places}" for places, name in self.nests.tables.items()])]
 
     # --- routines ----------------------------------------------------------------------------------------------------

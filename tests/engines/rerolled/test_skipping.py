@@ -60,7 +60,7 @@ FORMS = {"gcc, no vectors": form(rows=0, sparse=True), "gcc, many rows at once":
 
 
 @pytest.fixture(scope="module", params=["rerolled-clang-sparse", "rerolled-machine-sparse", *FORMS])
-def found(request):
+def network(request):
     """The network, compiled once with zeros skipped: by two engines, and gcc without vectors and with them."""
     chosen = FORMS.get(request.param)
     engine = usable(of_form(request.param.split(",")[0], chosen) if chosen else request.param)
@@ -95,39 +95,39 @@ STARTS = {
 }
 
 
-def agrees(found, numbers, rows, rates, batch):
+def agrees(network, numbers, rows, rates, batch):
     """Assert equal losses, parameters and gradients, and the same failure if the reference's loss is not finite."""
     expected = train_by_hand(GRAPH, KINDS, numbers, rows, rates, batch, len(rates))
-    assert training_difference(found, numbers, rows, expected, rates, batch) == ""
+    assert training_difference(network, numbers, rows, expected, rates, batch) == ""
     if isinstance(expected.failed, float):
         with pytest.raises(NonFiniteLoss):
-            found.program.train(array("d", rows[len(expected.losses) % len(rows)]), rate=1.0, batch=batch)
+            network.program.train(array("d", rows[len(expected.losses) % len(rows)]), rate=1.0, batch=batch)
     return expected
 
 
 @pytest.mark.parametrize("batch", [1, 3])
 @pytest.mark.parametrize("weights", STARTS)
-def test_training_keeps_the_bits(found, weights, batch):
+def test_training_keeps_the_bits(network, weights, batch):
     for row in ROWS.values():
-        agrees(found, STARTS[weights], [row, ROWS["no zeros"], ROWS["zeros"]], [0.1] * 7, batch)
-        agrees(found, STARTS[weights], [ROWS["no zeros"], row, ROWS["zeros"]], [0.1] * 7, batch)
+        agrees(network, STARTS[weights], [row, ROWS["no zeros"], ROWS["zeros"]], [0.1] * 7, batch)
+        agrees(network, STARTS[weights], [ROWS["no zeros"], row, ROWS["zeros"]], [0.1] * 7, batch)
 
 
 @pytest.mark.parametrize("batch", [1, 2, 3])
-def test_an_update_makes_weights_infinite(found, batch):
+def test_an_update_makes_weights_infinite(network, batch):
     """Zeros of the next row meet the infinite weights, while the biases stay finite."""
     large = [0.5, -0.25, 1e10, 1.0, 0.0, 0.1, *[0.0] * 6, 0.3]
     numbers = start(dict.fromkeys(range(2, WEIGHTS, FEATURES), 0.0))
     for count in (batch, 2 * batch):
         rows = [large] * count + [ROWS["all zeros"], ROWS["zeros"]]
-        trained = agrees(found, numbers, rows, [1e300, *[0.1] * (count + 4)], batch)
+        trained = agrees(network, numbers, rows, [1e300, *[0.1] * (count + 4)], batch)
         assert not all(map(math.isfinite, trained.parameters[:WEIGHTS]))
 
 
-def test_a_batch_has_more_rows_than_a_word_has_bits(found):
+def test_a_batch_has_more_rows_than_a_word_has_bits(network):
     rng = random.Random(1337)
     rows = [[rng.choice((0.0, 0.5, -1.0)) for _ in range(FEATURES + 1)] for _ in range(70)]
-    agrees(found, start(), rows, [0.1] * 71, 70)
+    agrees(network, start(), rows, [0.1] * 71, 70)
 
 
 # --- loops that skip zeros ---------------------------------------------------------------------------------------
