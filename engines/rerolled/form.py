@@ -20,8 +20,8 @@ LEAST_ROWS, MOST_ROWS, MOST_WIDE_ROWS = 12, 48, 120
 """On one thread, rows taken together are a multiple of LEAST_ROWS, which tiles of 6 and of 4 rows divide."""
 ROWS_SHARE, LISTED_SHARE, WIDE_SHARE = 3, 2, 0.75
 """The rows taken together get 1/ROWS_SHARE of the second-level cache, because the weights pass through it too. Rows
-whose nonzero inputs are listed get 1/LISTED_SHARE, because most of their numbers are never read. If the weights are
-larger than the cache, rows get 1/WIDE_SHARE of it: the more rows, the fewer passes over weights farther away."""
+whose nonzero inputs are listed get 1/LISTED_SHARE, because most of their numbers are never read. If the weights exceed
+the cache, the inputs of rows get 1/WIDE_SHARE of it: the more rows, the fewer passes over weights farther away."""
 
 
 @dataclass(frozen=True)
@@ -52,15 +52,15 @@ class Form:
     is_fast: bool = False
     """Whether `kernel/fast.h` computes exp and powers of doubles, which does change bits."""
 
-    def rows_together(self, inputs: int, parameters: int) -> int:
-        """The most rows to take together."""
+    def rows_together(self, inputs: int, computed: int, parameters: int) -> int:
+        """The most rows to take together. inputs, computed: how many numbers a row has of each kind."""
         if self.rows is not None:
             return self.rows
         share: float = LISTED_SHARE if "zeros skipped" in self.rearrangements else ROWS_SHARE
-        most = MOST_ROWS
+        numbers, most = max(inputs, computed, 1), MOST_ROWS
         if self.is_beyond_cache(parameters):
-            share, most = WIDE_SHARE, MOST_WIDE_ROWS
-        fitting = int(self.cache / share) // (8 * max(inputs, 1))
+            share, numbers, most = WIDE_SHARE, max(inputs, 1), MOST_WIDE_ROWS
+        fitting = int(self.cache / share) // (8 * numbers)
         return max(LEAST_ROWS, min(most, fitting // LEAST_ROWS * LEAST_ROWS))
 
     def is_beyond_cache(self, numbers: int) -> bool:

@@ -84,7 +84,7 @@ def take_rows_together(step: Step, form: Form) -> Step:
 
 def _row_count(step: Step, form: Form) -> tuple[int, bool]:
     """The most rows to take together, and whether threads divide them: then more rows."""
-    count = form.rows_together(step.loops.inputs, step.loops.parameters)
+    count = form.rows_together(step.loops.inputs, own_size(step) - step.loops.inputs, step.loops.parameters)
     if step.skips:
         count = min(count, MOST_LISTED_ROWS)
     divided = min(form.threads * count, MOST_BYTES // (8 * own_size(step)))
