@@ -18,10 +18,10 @@ TALLEST = 8
 """The most rows of a tile."""
 LEAST_ROWS, MOST_ROWS, MOST_WIDE_ROWS = 12, 48, 120
 """On one thread, rows taken together are a multiple of LEAST_ROWS, which tiles of 6 and of 4 rows divide."""
-ROWS_SHARE, LISTED_SHARE, WIDE_SHARE = 3, 2, 0.75
-"""The rows taken together get 1/ROWS_SHARE of the second-level cache, because the weights pass through it too. Rows
-whose nonzero inputs are listed get 1/LISTED_SHARE, because most of their numbers are never read. If the weights exceed
-the cache, the inputs of rows get 1/WIDE_SHARE of it: the more rows, the fewer passes over weights farther away."""
+ROWS_SHARE, LISTED_SHARE, COMPUTED_SHARE, WIDE_SHARE = 3, 2, 2, 0.75
+"""Rows are taken together until their inputs fill 1/ROWS_SHARE of the second-level cache, as the weights pass through
+it too, or their computed numbers 1/COMPUTED_SHARE. Inputs that are listed fill 1/LISTED_SHARE: most are never read. If
+the weights exceed the cache, inputs fill 1/WIDE_SHARE: the more rows, the fewer passes over weights farther away."""
 
 
 @dataclass(frozen=True)
@@ -53,14 +53,14 @@ class Form:
     """Whether `kernel/fast.h` computes exp and powers of doubles, which does change bits."""
 
     def rows_together(self, inputs: int, computed: int, parameters: int) -> int:
-        """The most rows to take together. inputs, computed: how many numbers a row has of each kind."""
+        """The most rows to take together. inputs, computed: of a row; the latter are values, gradients and others."""
         if self.rows is not None:
             return self.rows
         share: float = LISTED_SHARE if "zeros skipped" in self.rearrangements else ROWS_SHARE
-        numbers, most = max(inputs, computed, 1), MOST_ROWS
+        numbers, most = max(share * inputs, COMPUTED_SHARE * computed), MOST_ROWS
         if self.is_beyond_cache(parameters):
-            share, numbers, most = WIDE_SHARE, max(inputs, 1), MOST_WIDE_ROWS
-        fitting = int(self.cache / share) // (8 * numbers)
+            numbers, most = WIDE_SHARE * inputs, MOST_WIDE_ROWS
+        fitting = int(self.cache / (8 * max(numbers, 1)))
         return max(LEAST_ROWS, min(most, fitting // LEAST_ROWS * LEAST_ROWS))
 
     def is_beyond_cache(self, numbers: int) -> bool:
