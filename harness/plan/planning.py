@@ -202,11 +202,6 @@ def _host_facts(host: Interpreter | None) -> InterpreterFacts:
 
 
 def _engine_facts(name: str) -> EngineFacts:
-    engine = engines.load(name)
-    return EngineFacts(
-        idea=engine.idea,
-        builds_on=engine.builds_on,
-        strict=engine.strict,
-        error_bound=engine.error_bound,
-        peer=engine.file,
-    )
+    row = engines.load(name)
+    same = {fact: getattr(row, fact) for fact in ("idea", "builds_on", "strict", "error_bound")}
+    return EngineFacts(**same, peer=row.file)

@@ -37,8 +37,9 @@ SLOW_STEP_SECONDS = 5.0
 FREE_RESTART = 0.02
 """A restart's time counts beyond this share of the training's, so that working ahead in a restart gains nothing."""
 
-LONGEST_VALUE = 1.5
-"""A stretch may take this share of a value's time."""
+LONGEST_VALUE, LONGER, MOST_AROUND = 1.5, 8, 0.05
+"""A stretch may take LONGEST_VALUE times a value's time; LONGER times that, if a slow restart and reading the results
+take more than MOST_AROUND of it, as they do after one step of `native` on `mnist`."""
 
 TYPICAL = 0.1
 """How far the mean length of a stretch's rows may be from that of all rows, as a share of it."""
@@ -137,8 +138,8 @@ class Stretch:
         self._starts = Starts(trainer, workload)
         self._proof = proof
         self._last: Optional[tuple[int, int, Evidence]] = None
-        self.steps = steps
-        self.most_steps = proof.steps
+        self.steps, self.most_steps = steps, proof.steps
+        self.around = 0.0  # seconds of the last pass that were no training
 
     def time(self, start: int = 0) -> float:
         """Seconds of one pass from that start: of its training, of reading the results, and of a slow restart."""
@@ -147,10 +148,13 @@ class Stretch:
         begin()
         restarted = perf_counter()
         self._trainer.train(self.steps)
+        trained = perf_counter() - restarted
         read = left_by(self._trainer)
         seconds = perf_counter() - restarted
         self._last = self.steps, start, read
-        return seconds + max(0.0, restarted - started - FREE_RESTART * seconds)
+        seconds += max(0.0, restarted - started - FREE_RESTART * seconds)
+        self.around = seconds - trained
+        return seconds
 
     def time_warm(self) -> float:
         """Seconds of one pass, after another one if the first may compile."""
@@ -177,7 +181,8 @@ def calibrate(stretch: Stretch, job: Job, shapes: Sequence[Shape]) -> tuple[floa
     warm_at = perf_counter() + (JIT_SECONDS if HAS_JIT else 0.0)
     while True:
         seconds = stretch.time_warm()
-        if 2 * stretch.steps <= stretch.most_steps and 2 * seconds <= LONGEST_VALUE * job["value_seconds"]:
+        longest = LONGEST_VALUE * job["value_seconds"] * (LONGER if stretch.around > MOST_AROUND * seconds else 1)
+        if 2 * stretch.steps <= stretch.most_steps and 2 * seconds <= longest:
             stretch.steps *= 2
         elif perf_counter() >= warm_at:
             if (steps := typical(shapes, stretch.steps, stretch.most_steps)) != stretch.steps:

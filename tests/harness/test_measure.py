@@ -21,12 +21,13 @@ class Warming:
     """A trainer whose steps become a hundred times faster after a second, and the clock that they advance."""
 
     def __init__(self):
-        self.now, self.steps, self.restarts = 0.0, 0, 0
+        self.now, self.steps, self.restarts, self.reading = 0.0, 0, 0, 0.0
 
     def restart(self, *, batch):
         self.restarts += 1
 
     def numbers(self):
+        self.now += self.reading
         return array("d")
 
     parameters = gradients = numbers
@@ -52,6 +53,7 @@ class Proof:
 def trainer(monkeypatch):
     warming = Warming()
     monkeypatch.setattr(measure, "perf_counter", lambda: warming.now)
+    monkeypatch.setattr(measure, "HAS_JIT", False)
     return warming
 
 
@@ -85,14 +87,14 @@ def test_a_stretch_has_rows_of_typical_length(steps, most, expected):
     assert [measure.typical(wrapped, count, 64) for count in (1, 2, 8, 64)] == [1, 8, 8, 64]
 
 
-def test_a_step_longer_than_a_value_is_a_whole_stretch(trainer, monkeypatch):
-    monkeypatch.setattr(measure, "HAS_JIT", False)
-    monkeypatch.setattr(trainer, "train", lambda steps: setattr(trainer, "now", trainer.now + 0.9 * steps))
-    assert calibrated(trainer) == (pytest.approx(0.9), 1, 1)
+@pytest.mark.parametrize(("step", "reading", "steps"), [(0.9, 0.0, 1), (0.01, 0.0, 4), (0.01, 0.004, 32)])
+def test_a_stretch_exceeds_a_value_for_one_step_or_if_reading_takes_long(trainer, monkeypatch, step, reading, steps):
+    monkeypatch.setattr(trainer, "train", lambda steps: setattr(trainer, "now", trainer.now + step * steps))
+    trainer.reading = reading  # of losses, gradients and parameters each
+    assert calibrated(trainer) == (pytest.approx(step * steps + 3 * reading), 1, steps)
 
 
-def test_no_stretch_is_longer_than_the_evidence(trainer, monkeypatch):
-    monkeypatch.setattr(measure, "HAS_JIT", False)
+def test_no_stretch_is_longer_than_the_evidence(trainer):
     seconds, passes, steps = calibrated(trainer, most=8)
     assert steps == 8
     assert passes * seconds == pytest.approx(0.05, rel=0.2)
@@ -103,9 +105,6 @@ def test_a_later_block_uses_the_first_blocks_stretch(trainer, monkeypatch, jit):
     monkeypatch.setattr(measure, "HAS_JIT", jit)
     assert calibrated(trainer, stretch_steps=256, steps_per_value=768) == (pytest.approx(256 * COLD), 3, 256)
     assert trainer.steps == 256
-
-
-# Work outside the clock
 
 
 @pytest.fixture(scope="module")
