@@ -657,8 +657,8 @@ DEFECTS = (
     Defect(
         "proof: the clock stops before the results are read",
         "harness/worker/measure.py",
-        "        read = left_by(self._trainer)\n        seconds = perf_counter() - restarted\n",
-        "        seconds = perf_counter() - restarted\n        read = left_by(self._trainer)\n",
+        "self._last = self.steps, start, left_by(self._trainer)\n        seconds = perf_counter() - restarted\n",
+        "seconds = perf_counter() - restarted\n        self._last = self.steps, start, left_by(self._trainer)\n",
         "harness/test_measure.py::test_no_work_is_outside_the_clock[Deferring]",
     ),
     Defect(

@@ -203,5 +203,6 @@ def _host_facts(host: Interpreter | None) -> InterpreterFacts:
 
 def _engine_facts(name: str) -> EngineFacts:
     row = engines.load(name)
-    same = {fact: getattr(row, fact) for fact in ("idea", "builds_on", "strict", "error_bound")}
-    return EngineFacts(**same, peer=row.file)
+    return EngineFacts(
+        idea=row.idea, builds_on=row.builds_on, strict=row.strict, error_bound=row.error_bound, peer=row.file
+    )

@@ -149,9 +149,8 @@ class Stretch:
         restarted = perf_counter()
         self._trainer.train(self.steps)
         trained = perf_counter() - restarted
-        read = left_by(self._trainer)
+        self._last = self.steps, start, left_by(self._trainer)
         seconds = perf_counter() - restarted
-        self._last = self.steps, start, read
         seconds += max(0.0, restarted - started - FREE_RESTART * seconds)
         self.around = seconds - trained
         return seconds

@@ -10,7 +10,7 @@ import pytest
 
 from tests.engines.compiled.compiling import usable
 from tests.engines.graphs import classifier
-from tests.engines.rerolled.rolling import form, share_all_weights, step_of, tape_of
+from tests.engines.rerolled.rolling import form, nothing_is_too_small, step_of, tape_of  # noqa: F401  (a fixture)
 from zoomgrad.engines.asking import which
 from zoomgrad.engines.kernel.c_tree import read
 from zoomgrad.engines.rerolled.rearrange import together
@@ -23,7 +23,6 @@ pytestmark = pytest.mark.host
 
 @pytest.fixture
 def step(monkeypatch):
-    share_all_weights(monkeypatch)
     monkeypatch.setattr(together, "LEAST_WORK", 0)
     graph, kinds = classifier()
     chosen = replace(form(4), threads=2)

@@ -10,7 +10,7 @@ import pytest
 
 from tests.engines.compiled.compiling import engine_of, usable
 from tests.engines.graphs import bits
-from tests.engines.rerolled.rolling import WIDTHS, form, machine, of_form, share_all_weights
+from tests.engines.rerolled.rolling import WIDTHS, form, machine, nothing_is_too_small, of_form  # noqa: F401  (a fixture)
 from zoomgrad.engines.api import NonFiniteLoss
 from zoomgrad.engines.rerolled.rearrange import from_panels, together
 
@@ -74,7 +74,6 @@ def engines_of(chance, seed):
 @pytest.mark.parametrize(("seed", "tied"), [*((seed, False) for seed in range(6)), (0, True)])
 def test_random_networks_keep_their_bits(monkeypatch, seed, tied):
     """The last seeds divide steps among threads."""
-    share_all_weights(monkeypatch)
     monkeypatch.setattr(from_panels, "PAGE", 1)
     monkeypatch.setattr(together, "LEAST_WORK", 0)
     chance = random.Random(seed)
@@ -93,10 +92,13 @@ def test_random_networks_keep_their_bits(monkeypatch, seed, tied):
                 assert trained(program, rows, batch, start) == expected, (inputs, hidden, engine.options, batch)
 
 
+def test_what_rows_compute_fits_into_the_cache():
+    assert [replace(form(), rows=None, cache=2 << 20).rows_together(74, n, 76_810) for n in (494, 4_238)] == [48, 24]
+
+
 @pytest.mark.parametrize("width", WIDTHS)
-def test_a_turn_whose_first_row_fails_adds_nothing(monkeypatch, width):
+def test_a_turn_whose_first_row_fails_adds_nothing(width):
     """The workspace still holds the gradients of an earlier row, which the failed row must not add."""
-    share_all_weights(monkeypatch)
     inputs = 13
     rows = array("d", [0.0, 0.5, -0.5] * inputs + [1e200] * 3 + [0.0] * (inputs - 3))
     reference, program = (program_of(usable(engine), inputs, 8, 0) for engine in ("tcc", machine(width, sparse=True)))
