@@ -46,7 +46,7 @@ _MACHINE = {
 _LINES, _LOOPS = ("native", "fma", "frozen"), ("O", "generic", "fma", "threads", "frozen")
 _PUBLISHED = {**_LEVEL, "frozen": "the published form stores every node and its gradient"}
 _POST = "as first published: two global arrays, one assignment for each node, three huge functions"
-_RECOVERED = "loops recovered from the scalar tape"
+_STRAIGHT, _RECOVERED = "the tape as straight-line {}, split into functions", "loops recovered from the scalar tape"
 _SKIPPING = "plus skipping, at run time, terms whose input is exactly 0"
 
 
@@ -64,7 +64,7 @@ def _by_tcc(name: str, idea: str, builds_on: str, seconds: tuple[float, float], 
 
 
 def _straight(compiler: str, level: int, compile_row_seconds: float, *, whole: bool = False) -> Row:
-    name, idea = f"{compiler}-O{level}", f"the tape as straight-line C, split into functions, by {compiler} O{level}"
+    name, idea = f"{compiler}-O{level}", f"{_STRAIGHT.format('C')}, by {compiler} O{level}"
     name, idea, base = (f"{name}-whole", "one function for each pass", name) if whole else (name, idea, "tcc")
     options = Options(compiler=compiler, level=level, whole=whole)
     return Compiled(name, idea, base, (5e-9, compile_row_seconds), options, takes=_LINES, refuses=_LEVEL)
@@ -102,11 +102,7 @@ ENGINES = (
     _translated("cython", 6e-6, CYTHON),
     _translated("mypyc", 4e-6, MYPYC, extensible=False),
     _interpreted(
-        "local-grads",
-        "no backward functions: each Value stores its local derivatives",
-        "hoisted",
-        4e-6,
-        local_grads,
+        "local-grads", "no backward functions: each Value stores its local derivatives", "hoisted", 4e-6, local_grads
     ),
     _interpreted(
         "replay",
@@ -148,20 +144,8 @@ ENGINES = (
         (2e-9, 3e-6),
         Options("loops", target="NumPy"),
     ),
-    Compiled(
-        "python-source",
-        "the tape as straight-line Python, split into functions",
-        "bytecode",
-        (1e-7, 2e-5),
-        Options(target="Python"),
-    ),
-    _by_tcc(
-        "tcc",
-        "the tape as straight-line C, split into functions, by tcc",
-        "python-source",
-        (5e-9, 6e-6),
-        Options(compiler="tcc"),
-    ),
+    Compiled("python-source", _STRAIGHT.format("Python"), "bytecode", (1e-7, 2e-5), Options(target="Python")),
+    _by_tcc("tcc", f"{_STRAIGHT.format('C')}, by tcc", "python-source", (5e-9, 6e-6), Options(compiler="tcc")),
     _by_tcc("rerolled-tcc", f"{_RECOVERED}, by TCC", "tcc", (1e-9, 4e-6), loops("tcc", None)),
     _straight("gcc", 0, 8e-5),
     _straight("gcc", 1, 1.6e-4),
