@@ -16,6 +16,7 @@ from zoomgrad.engines.machine.memory import Memory, is_under_perf, write_symbols
 from zoomgrad.engines.machine.nest import Writer
 from zoomgrad.engines.machine.section import Section
 from zoomgrad.engines.rerolled.form import Form
+from zoomgrad.engines.rerolled.step.shared import share_runs
 from zoomgrad.engines.rerolled.step.step import Step
 
 
@@ -33,7 +34,7 @@ class Code(NamedTuple):
 
 def assemble(step: Step, form: Form, *, is_listed: bool = True) -> Code:
     """Write the code of a step."""
-    code, step = Assembler(is_listed), step.pruned()
+    code, step = Assembler(is_listed), share_runs(step)
     writer = Writer(code, step, form)
     for name, runs in step.routines.items():
         code.label(name)

@@ -17,7 +17,7 @@ double pow(double, double);
 
 #include "rerolled/emit/powers.h"
 
-__attribute__((noinline, visibility("hidden"))) void loops_0_to_4(number *restrict w)
+__attribute__((noinline, visibility("hidden"))) void values(number *restrict w)
 {
     number *const p = w + P;
     number *const x = w + X;
@@ -43,7 +43,7 @@ __attribute__((noinline, visibility("hidden"))) void loops_0_to_4(number *restri
     v[6] = pow(v[5], 2.0);
 }
 
-__attribute__((noinline, visibility("hidden"))) void loops_5_to_7(number *restrict w)
+__attribute__((noinline, visibility("hidden"))) void gradients(number *restrict w)
 {
     number *const p = w + P;
     number *const v = w + V;
@@ -57,7 +57,7 @@ __attribute__((noinline, visibility("hidden"))) void loops_5_to_7(number *restri
     AT2(g) = truth2(AT2(v + 2) > all2(0.0)) * (AT2(p + 9) * all2(g[5]));
 }
 
-__attribute__((noinline, visibility("hidden"))) void loops_8_to_11(number *restrict w)
+__attribute__((noinline, visibility("hidden"))) void sinks(number *restrict w)
 {
     number *const q = w + Q;
     number *const x = w + X;
@@ -81,7 +81,7 @@ __attribute__((noinline, visibility("hidden"))) void loops_8_to_11(number *restr
     q[8] = q[8] + g[5];
 }
 
-__attribute__((noinline, visibility("hidden"))) void loops_8_to_11_in_place(number *restrict w, number rate)
+__attribute__((noinline, visibility("hidden"))) void sinks_in_place(number *restrict w, number rate)
 {
     number *const p = w + P;
     number *const x = w + X;

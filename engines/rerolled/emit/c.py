@@ -1,13 +1,12 @@
 """Step -> C: the runs of each routine as functions, and each section as a function that calls them.
 
-Runs that always go together share a function, so `values` and `values after the update` differ in one call only. C that
-is the same for every graph is in the `.h` files of this folder and in the kernel's files.
+C that is the same for every graph is in the `.h` files of this folder and in the kernel's files.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 
 from zoomgrad.engines.kernel.buffers import CACHE_LINE
 from zoomgrad.engines.kernel.c_text import BUFFERS, PIECE, Source, libm, table
@@ -30,7 +29,8 @@ from zoomgrad.engines.rerolled.emit.c_section import BASE, OWN_AREAS, Section, a
 from zoomgrad.engines.rerolled.form import Form
 from zoomgrad.engines.rerolled.recover.loops import LANE_NAMES, Copy, affine
 from zoomgrad.engines.rerolled.step.language import Give, Place, Run, Take
-from zoomgrad.engines.rerolled.step.step import Step, run_lines
+from zoomgrad.engines.rerolled.step.shared import share_runs
+from zoomgrad.engines.rerolled.step.step import Step
 
 ENOUGH = 250
 """Minimum number of lines of pieces in a translation unit, about 30 ms of work, to justify a compiler process."""
@@ -62,22 +62,14 @@ def c_source(step: Step, form: Form) -> Source:
 
 class _Source:
     def __init__(self, step: Step, form: Form) -> None:
-        self.step = step = step.pruned()
+        self.step = share_runs(step)
         self.form = form
-        self.nests = Nests(step, form)
-        self.bodies: dict[str, Text] = {}
-        """A run, as text -> its printed statements, which several functions may contain."""
-        self.users: dict[str, set[str]] = defaultdict(set)
-        """A run, as text -> the routines that contain it."""
-        for name, runs in step.routines.items():
-            for run in runs:
-                self.users[str(run)].add(name)
-        self.pieces: dict[tuple[str, ...], Function] = {}
-        """Runs that always go together -> their function."""
+        self.nests = Nests(self.step, form)
+        self.pieces: list[Function] = []
 
     def source(self) -> Source:
         """The translation units. The first one holds everything except the pieces of the others."""
-        callers = [self._routine(name, runs) for name, runs in self.step.routines.items()]
+        callers = [caller for name, runs in self.step.routines.items() for caller in self._routine(name, runs)]
         loop = [Include("kernel/train.c")] if self.step.goes_over_rows else []
         end = [*callers, *self._workspace(), *self._sections(), *loop]
         first, *others = self._divided(end)
@@ -110,53 +102,39 @@ class _Source:
 
     # --- routines ----------------------------------------------------------------------------------------------------
 
-    def _routine(self, name: str, runs: Sequence[Run]) -> Function:
-        """A function that calls the pieces of a routine."""
-        calls: list[Statement] = []
-        for together in self._together(runs):
-            key = tuple(map(str, together))
-            if key not in self.pieces:
-                self.pieces[key] = self._piece(together)
-            calls.append(call(self.pieces[key].name, arguments(self.step, together)))
-        return Function("static void", identifier(name), self._parameters(runs), calls or _unused("w"))
-
-    def _together(self, runs: Sequence[Run]) -> Iterator[list[Run]]:
-        """Cut runs wherever other routines contain the next one, and after `piece` lines."""
-        part: list[Run] = []
-        lines = 0
+    def _routine(self, name: str, runs: Sequence[Run]) -> list[Function]:
+        """Write a routine as a piece, or as several pieces and a function that calls them, which is returned."""
+        parts: list[list[tuple[Run, Text]]] = [[]]
         for run in runs:
-            if part and (self.users[str(part[-1])] != self.users[str(run)] or lines > self.form.piece):
-                yield part
-                part, lines = [], 0
-            part.append(run)
-            lines += len(self._body(run).lines)
-        if part:
-            yield part
+            if sum(len(body.lines) for _, body in parts[-1]) > self.form.piece:
+                parts.append([])
+            parts[-1].append((run, self._body(run)))
+        names = [name] if len(parts) == 1 else [f"{name} part {n}" for n in range(len(parts))]
+        pieces = [self._piece(of_part, *zip(*part)) for of_part, part in zip(names, parts)]
+        self.pieces += pieces
+        if len(parts) == 1:
+            return []
+        calls = [call(piece.name, arguments(self.step, [run for run, _ in part])) for piece, part in zip(pieces, parts)]
+        return [Function("static void", identifier(name), self._parameters(runs), calls)]
 
     def _body(self, run: Run) -> Text:
         """A run's statements, after a comment with the loop's text."""
-        if str(run) not in self.bodies:
-            body = self.nests.write(run)
-            # A single assignment needs no explanation.
-            is_plain = len(body) == 1 and isinstance(body[0], str)
-            what = f"Loop {run.number},{run.how}" if run.how else str(run).capitalize()
-            text = what if is_plain else f"{what}: {self.step.line(run)}"
-            lines = print_statements([Comment(text), *body])  # indented as in a function, to wrap the comment there
-            self.bodies[str(run)] = Text([line[len(INDENT) :] for line in lines])
-        return self.bodies[str(run)]
+        body = self.nests.write(run)
+        # A single assignment needs no explanation.
+        is_plain = len(body) == 1 and isinstance(body[0], str)
+        what = f"Loop {run.number},{run.how}" if run.how else str(run).capitalize()
+        text = what if is_plain else f"{what}: {self.step.line(run)}"
+        lines = print_statements([Comment(text), *body])  # indented as in a function, to wrap the comment there
+        return Text([line[len(INDENT) :] for line in lines])
 
-    def _piece(self, runs: Sequence[Run]) -> Function:
-        """A function for runs that always go together."""
-        body = [self._body(run) for run in runs]
-        named = set().union(*(self.nests.areas[str(run)] for run in runs))
-        areas = [area.name for area in self.step.areas if area.name in named]
+    def _piece(self, name: str, runs: Sequence[Run], bodies: Sequence[Text]) -> Function:
+        named_areas = set().union(*(self.nests.areas[str(run)] for run in runs))
+        areas = [area.name for area in self.step.areas if area.name in named_areas]
         own = OWN_AREAS if BASE in arguments(self.step, runs) else ""
         bases = [BASE if area in own else "w" for area in areas]
         pointers = [f"number *const {area} = {base} + {area.upper()};" for area, base in zip(areas, bases)]
-        unused = _unused("w") if "w" not in bases and own else []
-        # Named like the text of a step, for example "loops 48-49 in place".
-        name = identifier(" and ".join(line.replace("-", " to ") for line in run_lines(runs)))
-        return Function(PIECE, name, self._parameters(runs), [*unused, *pointers, *body])
+        unused = ["(void)w;"] if "w" not in bases and own else []
+        return Function(PIECE, identifier(name), self._parameters(runs), [*unused, *pointers, *bodies])
 
     def _parameters(self, runs: Sequence[Run]) -> tuple[str, ...]:
         return tuple(_DECLARED[name] for name in arguments(self.step, runs))
@@ -166,16 +144,11 @@ class _Source:
 
         end: other items of the first unit.
         """
-        if self.form.units == 1:
-            return [list(self.pieces.values())]
-        before = SECTION_LINE * sum(map(_length, end))
-        lengths = {name: _length(piece) for name, piece in self.pieces.items()}
-        lines = before + sum(lengths.values())
-        units = max(1, min(self.form.units, lines // ENOUGH))
+        lines = [SECTION_LINE * sum(map(_length, end)), *map(_length, self.pieces)]
+        units = max(1, min(self.form.units, sum(lines) // ENOUGH))
         groups: list[list[Function]] = [[] for _ in range(units)]
-        for key, piece in self.pieces.items():
-            groups[min(units - 1, before * units // max(1, lines))].append(piece)
-            before += lengths[key]
+        for piece, before in zip(self.pieces, accumulate(lines)):
+            groups[min(units - 1, before * units // max(1, sum(lines)))].append(piece)
         return groups
 
     # --- the workspace -----------------------------------------------------------------------------------------------
@@ -209,7 +182,7 @@ class _Source:
             if what in moved:
                 yield Comment(f"Copy all {what} from the caller's order to the loops' order, or back if `out`.")
                 taken = (_W, "double *restrict buffer", "int out")
-                body = list(self._copies(copies)) or _unused("w", "buffer", "out")
+                body = list(self._copies(copies)) or ["(void)w, (void)buffer, (void)out;"]
                 yield Function("static __attribute__((noinline)) void", f"move_{what}", taken, body)
         if skips:
             for name, (start, stop) in (("WEIGHT", skips.weights), ("FACTOR", skips.factors)):
@@ -258,16 +231,11 @@ _DECLARED = {
 }
 
 
-def _unused(*names: str) -> list[Statement]:
-    """A statement that stops compilers from warning about parameters that a graph does not need."""
-    return [f"{', '.join(f'(void){name}' for name in names)};"] if names else []
-
-
 _PASS = (BUFFERS["x"], BUFFERS["p"], "double *work")
 _ALIGNED = "number *const w = aligned(work);"
 _SECTIONS: dict[str, tuple[str, tuple[str, ...], list[Statement], list[Statement]]] = {
     "forward": ("double", (*_PASS, BUFFERS["y"]), [_ALIGNED], ["return w[LOSS];"]),
-    "backward": ("void", (*_PASS, BUFFERS["q"]), [*_unused("x", "p"), _ALIGNED], []),
+    "backward": ("void", (*_PASS, BUFFERS["q"]), ["(void)x, (void)p;", _ALIGNED], []),
     "enter": ("static void", (_TRAINING,), ["t->w = aligned(t->w);"], []),
     "turn": ("static int", (_TRAINING,), [], ["return 1;"]),
     "evaluate": ("static int", (_TRAINING,), [], ["return 1;"]),
