@@ -37,15 +37,15 @@ def widths_across(run: Run, loop: Loop, form: Form) -> list[int]:
     lanes = loop.counts[-1]
     summed = [segment for segment in loop.segments if segment.counts]
     if (
-        run.rows > 1
+        not summed
+        or run.rows > 1
         or run.is_live
         or run.due
         or loop.calls
-        or widths_of(run, loop, form)[0] > 1
         or loop.target.lanes[-1] != 1
         or isinstance(lanes, Count)
-        or not summed
         or not all(map(_is_across, loop.segments))
+        or widths_of(run, loop, form)[0] > 1
     ):
         return []
     width = form.width

@@ -51,8 +51,11 @@ class Source:
 
         Lanes whose stride is a list of offsets do not vary within a block.
         """
-        steps: Any = zip((*self.lanes, *self.terms[-1:]), (*lanes.offsets, term))
-        return Mem(self.base, self.disp + sum([8 * stride * by for stride, by in steps if by]), self.index, self.scale)
+        disp: Any = self.terms[-1] * term if term and self.terms else 0
+        for stride, by in zip(self.lanes, lanes.offsets):
+            if by:
+                disp += stride * by
+        return Mem(self.base, self.disp + 8 * disp, self.index, self.scale)
 
     def value(self, lanes: Vector, term: int) -> Known:
         """What is read: the numbers of a vector, or one number for all of its lanes."""
@@ -246,10 +249,10 @@ class Block:
         """One term of each sum. A value that is read several times is loaded once."""
         sources = {slot: source for slot, source in enumerate(terms.sources) if isinstance(source, Source)}
         values = [{slot: source.value(lanes, term) for slot, source in sources.items()} for lanes in self.vectors]
-        reads = Counter(of_sum[slot] for of_sum in values for slot in terms.reads if slot in of_sum)
-        fewest = min((reads[value] for value in reads if not value.is_spread), default=0)
-        shares = terms.segment.template == PRODUCT and fewest > 1
-        spread = [value for value in reads if shares and value.is_spread and value.place.index != RAX]
+        reads = Counter([of_sum[slot] for of_sum in values for slot in terms.reads if slot in of_sum])
+        shares = len(self.vectors) > 1 and terms.segment.template == PRODUCT
+        fewest = min([reads[value] for value in reads if not value.is_spread], default=0) if shares else 0
+        spread = [value for value in reads if fewest > 1 and value.is_spread and value.place.index != RAX]
         # Zen 4 copies a number to all lanes in the units that add, unless a multiplication reads it from memory.
         embedded = spread if self.registers.has_masks else []
         loaded: dict[Known, Operand] = {value: value.place._replace(spread=value.size // 8) for value in embedded}

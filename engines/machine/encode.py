@@ -287,25 +287,26 @@ class Assembler:
     # --- instructions ------------------------------------------------------------------------------------------------
 
     def _instruction(
-        self, name: str, operands: tuple[Any, ...], forms: Forms, disp: int = 0, label: str = "", tail: bytes = b""
+        self, name: str, operands: tuple[Any, ...], start: Start, disp: int = 0, label: str = "", tail: bytes = b""
     ) -> None:
         """Append an instruction, and note it for the listing. tail: the bytes after the distance."""
-        code, start = self.code, len(self.code)
+        code, at = self.code, len(self.code)
+        code += start.code
         if label:
-            code += forms.far
             self._uses.append((len(code), label, disp - len(tail)))
             code += bytes(4)
-        elif disp == 0 and forms.here:
-            code += forms.here
-        elif -128 << forms.shift <= disp < 128 << forms.shift and not disp & (1 << forms.shift) - 1:
-            code += forms.near
-            code.append(disp >> forms.shift & 255)
-        else:
-            code += forms.far
-            code += disp.to_bytes(4, "little", signed=True)
+        elif start.memory is not None:
+            is_near = -128 << start.shift <= disp < 128 << start.shift and not disp & (1 << start.shift) - 1
+            mode = start.mode if not disp else 1 if is_near else 2
+            code.append(start.memory | mode << 6)
+            code += start.sib
+            if mode == 1:
+                code.append(disp >> start.shift & 255)
+            elif mode == 2:
+                code += disp.to_bytes(4, "little", signed=True)
         code += tail
         if self._is_listed:
-            self.lines.append(Line(start, len(code) - start, name, operands))
+            self.lines.append(Line(at, len(code) - at, name, operands))
 
     def vector(
         self,
@@ -331,9 +332,9 @@ class Assembler:
         elif self.held:
             self.held = {at: held for at, held in self.held.items() if held != to.number and not isinstance(to, Reg)}
         base, disp, index, scale, label, spread = second if isinstance(second, Mem) else (second, 0, None, 0, "", 0)
-        forms = _vector(name, to, first, base, index, scale, mask, spread > 0)
+        start = _vector(name, to, first, base, index, scale, mask, spread > 0)
         tail = b"" if immediate is None else bytes((immediate,))
-        self._instruction(name, (to, first, second, immediate, mask), forms, disp, label, tail)
+        self._instruction(name, (to, first, second, immediate, mask), start, disp, label, tail)
 
     def integer(self, name: str, to: Place, source: Union[Place, int, None] = None, by: Optional[int] = None) -> None:
         """Append an instruction of INTEGERS. by: the constant of a multiplication with three operands."""
@@ -353,8 +354,8 @@ class Assembler:
         if by is not None:
             opcode, tail = b"\x69", by.to_bytes(4, "little", signed=True)
         base, disp, index, scale, label, _ = operand if isinstance(operand, Mem) else (operand, 0, None, 0, "", 0)
-        forms = _integer(row.prefix, opcode, field, base, index, scale)
-        self._instruction(name, (to, source, by), forms, disp, label, tail)
+        start = _integer(row.prefix, opcode, field, base, index, scale)
+        self._instruction(name, (to, source, by), start, disp, label, tail)
 
     # --- control -----------------------------------------------------------------------------------------------------
 
@@ -406,32 +407,34 @@ class Assembler:
             first: Any = compared[0]
             self.integer("cmp", first, compared[1])
         opcode = bytes((0x0F, 0x80 | CONDITIONS[condition])) if condition else b"\xe9"
-        self._instruction(f"j{condition or 'mp'}", (label,), Forms(far=opcode), label=label)
+        self._instruction(f"j{condition or 'mp'}", (label,), Start(opcode), label=label)
 
     def call(self, label: str) -> None:
         """Call a label. `integer("call", place)` calls the address in memory."""
         self.held.clear()
         self.called.add(label)
-        self._instruction("call", (label,), Forms(far=b"\xe8"), label=label)
+        self._instruction("call", (label,), Start(b"\xe8"), label=label)
 
     def plain(self, name: str) -> None:
         """Append `ret`, or `vzeroupper`, which clears all but the lower 16 bytes of vector registers.
 
         Functions of libm may be slow otherwise.
         """
-        self._instruction(name, (), Forms({"ret": b"\xc3", "vzeroupper": b"\xc5\xf8\x77"}[name]))
+        self._instruction(name, (), Start({"ret": b"\xc3", "vzeroupper": b"\xc5\xf8\x77"}[name]))
 
 
-class Forms(NamedTuple):
-    """The bytes of an instruction up to its distance, for each way to write the distance."""
+class Start(NamedTuple):
+    """The bytes of an instruction up to its distance."""
 
-    here: bytes = b""
-    """Without a distance; empty if there must be one."""
-    near: bytes = b""
-    """With a distance of one byte, which counts in units of 2**shift bytes."""
-    far: bytes = b""
-    """With a distance of four bytes, or relative to the next instruction."""
+    code: bytes
+    """All of them; for an operand in memory that has a base, up to the opcode."""
+    memory: Optional[int] = None
+    """ModRM of that operand, without its mode: 0 for no distance, 1 for one byte, 2 for four bytes."""
+    mode: int = 0
+    """The least mode: some bases require a distance."""
+    sib: bytes = b""
     shift: int = 0
+    """A distance of one byte counts in units of 2**shift bytes."""
 
 
 @cache
@@ -444,11 +447,11 @@ def _vector(
     scale: int,
     mask: Optional[Mask],
     is_spread: bool,
-) -> Forms:
+) -> Start:
     """A vector instruction. base: that of the operand in memory, or the last operand itself if scale is 0."""
     row, field, vvvv, last = TABLE[name], to.number, first.number if first else 0, base.number if base else 0
-    sized = next((each for each in (to, first, base) if isinstance(each, Vec)), Vec(0, 16))
-    size = 8 if row.scalar else sized.size
+    sized = to if isinstance(to, Vec) else first or base
+    size = 8 if row.scalar else sized.size if isinstance(sized, Vec) else 16
     r, x, b = field >> 3 & 1, index.number >> 3 if index else last >> 4, last >> 3 & 1
     high = (r ^ 1) << 7 | (x ^ 1) << 6 | (b ^ 1) << 5 | row.map
     low = (~vvvv & 15) << 3 | _PREFIXES[row.prefix]
@@ -457,35 +460,34 @@ def _vector(
         start = bytes((0x62, high | (field >> 4 ^ 1) << 4, row.wide << 7 | low | 4, lanes, row.opcode))
         # A distance counts in units of the operand's size.
         shift = 3 if row.scalar or is_spread or not row.narrow else (size // row.narrow).bit_length() - 1
-        return _forms(start, field, base, index, scale, shift)
+        return _with_operand(start, field, base, index, scale, shift)
     low |= _LENGTHS[size] << 2
     is_short = row.map == 1 and not x and not b and not row.wide_vex
     start = bytes((0xC5, (r ^ 1) << 7 | low) if is_short else (0xC4, high, row.wide_vex << 7 | low))
-    return _forms(start + bytes((row.opcode,)), field, base, index, scale)
+    return _with_operand(start + bytes((row.opcode,)), field, base, index, scale)
 
 
 @cache
 def _integer(
     prefix: bytes, opcode: bytes, field: int, base: Optional[Register], index: Optional[Reg], scale: int
-) -> Forms:
+) -> Start:
     """An instruction for integers. base: as for `_vector`."""
     x, b = (register.number >> 3 if register else 0 for register in (index, base))
     start = (*prefix[:-1], prefix[-1] | field >> 3 << 2 | x << 1 | b, *opcode)
-    return _forms(bytes(start), field, base, index, scale)
+    return _with_operand(bytes(start), field, base, index, scale)
 
 
-def _forms(
-    start: bytes, field: int, base: Optional[Register], index: Optional[Reg], scale: int, shift: int = 0
-) -> Forms:
+def _with_operand(
+    code: bytes, field: int, base: Optional[Register], index: Optional[Reg], scale: int, shift: int = 0
+) -> Start:
     """Add ModRM and SIB for the last operand."""
     low = (field & 7) << 3
     if base is None:
-        return Forms(far=start + bytes((low | 5,)))
+        return Start(code + bytes((low | 5,)))
     last = base.number & 7
     if not scale:
-        return Forms(start + bytes((0xC0 | low | last,)))
-    rest = b""
+        return Start(code + bytes((0xC0 | low | last,)))
+    sib = b""
     if index or last == 4:
-        rest = bytes((scale.bit_length() - 1 << 6 | (index.number & 7 if index else 4) << 3 | last,))
-    here, near, far = (start + bytes((mode << 6 | low | (4 if rest else last),)) + rest for mode in range(3))
-    return Forms(here if last != 5 else b"", near, far, shift)
+        sib = bytes((scale.bit_length() - 1 << 6 | (index.number & 7 if index else 4) << 3 | last,))
+    return Start(code, low | (4 if sib else last), int(last == 5), sib, shift)

@@ -57,8 +57,9 @@ class Registers:
         """Take a vector register."""
         if not self.free:
             raise OutOfRegisters("a block needs more vector registers than there are")
-        held = self.code.held.values()  # kept, because the next loop may read these numbers
-        number = next((number for number in reversed(self.free) if number not in held), self.free[-1])
+        held, number = self.code.held.values(), self.free[-1]
+        if number in held:  # kept, because the next loop may read it
+            number = next((other for other in reversed(self.free) if other not in held), number)
         self.free.remove(number)
         self.users[number], self.sizes[number] = 1, 8 * width
         return Vec(number, 8 * width)

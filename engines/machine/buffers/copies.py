@@ -9,7 +9,8 @@ A copy is cut into rectangles, which stand in a table, and one routine copies th
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 from zoomgrad.engines.machine.encode import R8, R9, R10, R11, R12, R14, RAX, RBP, RCX, RDI, RSI, Assembler, Mem, Vec
 from zoomgrad.engines.machine.expression import Evaluator
@@ -24,8 +25,10 @@ SIDE = 8
 """Rows of a strip. A transposed matrix is copied strip by strip, to use each cache line of the other side whole."""
 
 
-def rectangles(counts: Sequence[int], source: Access, to: Access) -> Iterator[bytes]:
+@lru_cache(64)
+def rectangles(counts: Sequence[int], source: Access, to: Access) -> bytes:
     """The copies from each place of an access to the same place of another one: the accesses of a Copy."""
+    table = bytearray()
     *outer, rows, columns = counts
     starts = (access._replace(lanes=access.lanes[:-2]).places(outer).tolist() for access in (source, to))
     row, column = (tuple(access.lanes[lane] for access in (source, to)) for lane in (-2, -1))
@@ -35,7 +38,8 @@ def rectangles(counts: Sequence[int], source: Access, to: Access) -> Iterator[by
             source_at, to_at = (8 * (at + first * by) for at, by in zip(start, row))
             strip = min(SIDE, rows - first)
             sizes, distances = ((columns, strip), (*column, *row)) if is_turned else ((rows, columns), (*row, *column))
-            yield RECTANGLE.pack(source_at, to_at, *sizes, *(8 * distance for distance in distances))
+            table += RECTANGLE.pack(source_at, to_at, *sizes, *(8 * distance for distance in distances))
+    return bytes(table)
 
 
 def write_copy(evaluator: Evaluator) -> None:
