@@ -51,11 +51,10 @@ class Source:
 
         Lanes whose stride is a list of offsets do not vary within a block.
         """
-        disp: Any = self.terms[-1] * term if term and self.terms else 0
+        doubles: Any = self.terms[-1] * term if term and self.terms else 0
         for stride, by in zip(self.lanes, lanes.offsets):
-            if by:
-                disp += stride * by
-        return Mem(self.base, self.disp + 8 * disp, self.index, self.scale)
+            doubles += stride * by if by else 0
+        return Mem(self.base, self.disp + 8 * doubles, self.index, self.scale)
 
     def value(self, lanes: Vector, term: int) -> Known:
         """What is read: the numbers of a vector, or one number for all of its lanes."""

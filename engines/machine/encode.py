@@ -295,10 +295,10 @@ class Assembler:
         if label:
             self._uses.append((len(code), label, disp - len(tail)))
             code += bytes(4)
-        elif start.memory is not None:
+        elif start.modrm is not None:
             is_near = -128 << start.shift <= disp < 128 << start.shift and not disp & (1 << start.shift) - 1
             mode = start.mode if not disp else 1 if is_near else 2
-            code.append(start.memory | mode << 6)
+            code.append(start.modrm | mode << 6)
             code += start.sib
             if mode == 1:
                 code.append(disp >> start.shift & 255)
@@ -428,10 +428,10 @@ class Start(NamedTuple):
 
     code: bytes
     """All of them; for an operand in memory that has a base, up to the opcode."""
-    memory: Optional[int] = None
-    """ModRM of that operand, without its mode: 0 for no distance, 1 for one byte, 2 for four bytes."""
+    modrm: Optional[int] = None
+    """That of this operand, without its mode: 0 for no distance, 1 for one byte, 2 for four bytes."""
     mode: int = 0
-    """The least mode: some bases require a distance."""
+    """The least mode: RBP and R13 require a distance."""
     sib: bytes = b""
     shift: int = 0
     """A distance of one byte counts in units of 2**shift bytes."""

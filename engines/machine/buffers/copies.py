@@ -9,8 +9,7 @@ A copy is cut into rectangles, which stand in a table, and one routine copies th
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterator, Sequence
 
 from zoomgrad.engines.machine.encode import R8, R9, R10, R11, R12, R14, RAX, RBP, RCX, RDI, RSI, Assembler, Mem, Vec
 from zoomgrad.engines.machine.expression import Evaluator
@@ -25,21 +24,17 @@ SIDE = 8
 """Rows of a strip. A transposed matrix is copied strip by strip, to use each cache line of the other side whole."""
 
 
-@lru_cache(64)
-def rectangles(counts: Sequence[int], source: Access, to: Access) -> bytes:
+def rectangles(counts: Sequence[int], source: Access, to: Access) -> Iterator[bytes]:
     """The copies from each place of an access to the same place of another one: the accesses of a Copy."""
-    table = bytearray()
     *outer, rows, columns = counts
     starts = (access._replace(lanes=access.lanes[:-2]).places(outer).tolist() for access in (source, to))
-    row, column = (tuple(access.lanes[lane] for access in (source, to)) for lane in (-2, -1))
-    is_turned = 1 in row and columns > SIDE
-    for start in zip(*starts):
+    row, column = (tuple(8 * access.lanes[lane] for access in (source, to)) for lane in (-2, -1))
+    is_turned = 8 in row and columns > SIDE
+    distances = (*column, *row) if is_turned else (*row, *column)
+    for source_at, to_at in zip(*starts):
         for first in range(0, rows, SIDE if is_turned else rows):
-            source_at, to_at = (8 * (at + first * by) for at, by in zip(start, row))
-            strip = min(SIDE, rows - first)
-            sizes, distances = ((columns, strip), (*column, *row)) if is_turned else ((rows, columns), (*row, *column))
-            table += RECTANGLE.pack(source_at, to_at, *sizes, *(8 * distance for distance in distances))
-    return bytes(table)
+            size = (columns, min(SIDE, rows - first)) if is_turned else (rows, columns)
+            yield RECTANGLE.pack(8 * source_at + first * row[0], 8 * to_at + first * row[1], *size, *distances)
 
 
 def write_copy(evaluator: Evaluator) -> None:

@@ -103,7 +103,7 @@ class _Source:
     # --- routines ----------------------------------------------------------------------------------------------------
 
     def _routine(self, name: str, runs: Sequence[Run]) -> list[Function]:
-        """Write a routine as a piece, or as several pieces and a function that calls them, which is returned."""
+        """Append the pieces of a routine. If there are several, return a function that calls them."""
         parts: list[list[tuple[Run, Text]]] = [[]]
         for run in runs:
             if sum(len(body.lines) for _, body in parts[-1]) > self.form.piece:
@@ -112,10 +112,8 @@ class _Source:
         names = [name] if len(parts) == 1 else [f"{name} part {n}" for n in range(len(parts))]
         pieces = [self._piece(of_part, *zip(*part)) for of_part, part in zip(names, parts)]
         self.pieces += pieces
-        if len(parts) == 1:
-            return []
         calls = [call(piece.name, arguments(self.step, [run for run, _ in part])) for piece, part in zip(pieces, parts)]
-        return [Function("static void", identifier(name), self._parameters(runs), calls)]
+        return [] if len(parts) == 1 else [Function("static void", identifier(name), self._parameters(runs), calls)]
 
     def _body(self, run: Run) -> Text:
         """A run's statements, after a comment with the loop's text."""
@@ -128,6 +126,7 @@ class _Source:
         return Text([line[len(INDENT) :] for line in lines])
 
     def _piece(self, name: str, runs: Sequence[Run], bodies: Sequence[Text]) -> Function:
+        """A function over these runs."""
         named_areas = set().union(*(self.nests.areas[str(run)] for run in runs))
         areas = [area.name for area in self.step.areas if area.name in named_areas]
         own = OWN_AREAS if BASE in arguments(self.step, runs) else ""

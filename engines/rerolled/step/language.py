@@ -96,7 +96,7 @@ class Run:
 
     @cached_property
     def how(self) -> str:
-        """What follows the number in the text form, each phrase after a space. Runs with one text share their C."""
+        """What follows the number in the text form, each phrase after a space. Runs with one text share their code."""
         hows = {
             "in place": self.in_place,
             "over nonzero inputs": self.is_live,
