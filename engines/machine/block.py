@@ -253,7 +253,7 @@ class Block:
         fewest = min([reads[value] for value in reads if not value.is_spread], default=0) if shares else 0
         spread = [value for value in reads if fewest > 1 and value.is_spread and value.place.index != RAX]
         # Zen 4 copies a number to all lanes in the units that add, unless a multiplication reads it from memory.
-        embedded = spread if self.registers.has_masks else []
+        embedded = spread if self.nest.writer.form.embeds else []
         loaded: dict[Known, Operand] = {value: value.place._replace(spread=value.size // 8) for value in embedded}
         # Zen 4 adds sooner after two multiplications. Of the first two, the second still loads its vector.
         in_pairs = {reads[value] for value in spread} == {2}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import re
 import sys
 from contextlib import suppress
 from enum import IntEnum
@@ -34,11 +35,10 @@ AVX512 = frozenset(("avx512f", "avx512vl", "avx512dq"))
 
 @cache
 def features() -> frozenset[str]:
-    """The processor's instruction sets, as Linux names them; empty if they can't be read."""
+    """The processor's vendor and instruction sets, as Linux names them; empty if they can't be read."""
     with suppress(OSError):
-        for line in Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace").splitlines():
-            if line.startswith("flags"):
-                return frozenset(line.split(":", 1)[1].split())
+        facts = Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace").partition("\n\n")[0]
+        return frozenset(" ".join(re.findall(r"^(?:vendor_id|flags)\s*:(.*)", facts, re.MULTILINE)).split())
     return frozenset()
 
 

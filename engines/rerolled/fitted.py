@@ -7,7 +7,7 @@ from dataclasses import replace
 from zoomgrad.engines.compiled.flags import flags_of
 from zoomgrad.engines.compiled.machine import CORES, most_doubles, second_level_cache, widest
 from zoomgrad.engines.kernel import toolchains
-from zoomgrad.engines.machine.target import native_width, vector_registers
+from zoomgrad.engines.machine.target import features, native_width, vector_registers
 from zoomgrad.engines.options import Options
 from zoomgrad.engines.rerolled.form import Form
 
@@ -51,5 +51,6 @@ def form_of(options: Options, width: int, registers: int) -> Form:
         cache=second_level_cache() or Form.cache,
         rearrangements=names,
         threads=max(1, options.threads),
+        embeds=width == 8 and "AuthenticAMD" in features(),
         is_fast=options.fast,
     )

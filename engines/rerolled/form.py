@@ -48,6 +48,8 @@ class Form:
     """A loop of values or gradients with this many terms, of all lanes, runs in tiles of the rows taken together."""
     threads: int = 1
     """The most threads that divide a step. It sizes the groups of rows; the bits are the same for any number."""
+    embeds: bool = False
+    """Whether products in tiles of machine code spread a row's number from memory: faster on Zen 4, slower on Xeons."""
 
     is_fast: bool = False
     """Whether `kernel/fast.h` computes exp and powers of doubles, which does change bits."""

@@ -61,5 +61,5 @@ WIDTHS = [
 def machine(width, **options):
     """Return an engine of machine code for vectors of that width."""
     chosen = engine_of("", None, code="loops", target="machine", **options).options
-    form = replace(form_of(chosen, width, vector_registers(width)), many_terms=1)
+    form = replace(form_of(chosen, width, vector_registers(width)), many_terms=1, embeds=width == 8 and not options)
     return engine_of("", form, code="loops", target="machine", **options)
