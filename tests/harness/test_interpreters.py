@@ -136,9 +136,6 @@ def test_relative_folders_are_not_searched_even_without_a_home(tmp_path, monkeyp
     assert not (tmp_path / "ran").exists()
 
 
-# Names
-
-
 NAMES = {
     "the newest patch, from the best source": (
         [fact("3.11.2"), fact("3.11.10"), fact("3.11.10"), fact("3.11.7"), fact("3.9.18")],

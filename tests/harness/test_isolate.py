@@ -270,9 +270,6 @@ def test_invalid_times_are_a_failure(job, stand_in, content, said):
     assert answer.pyperf is None
 
 
-# Limits
-
-
 HOG = "hoard = []\nprepared(lambda trainer: [hoard.append(bytearray(1 << 24)) for _ in range(1 << 20)])"
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import doctest
 import itertools
 import random
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -30,6 +31,7 @@ from zoomgrad.engines.rerolled.recover.layout import lay_out
 from zoomgrad.engines.rerolled.reroll import reroll
 from zoomgrad.engines.rerolled.step import language as steps
 from zoomgrad.engines.rerolled.step.check import BrokenStep, check_step
+from zoomgrad.engines.rerolled.step.shared import share_runs
 from zoomgrad.harness import workloads
 
 pytestmark = pytest.mark.host
@@ -98,6 +100,13 @@ def classified(name):
 @pytest.mark.parametrize("name", ["everything", "updates wait"])
 def test_text(golden, name):
     golden(f"rerolled-step-{name.replace(' ', '-')}.txt", text(classified(name).lines()))
+
+
+def test_back_ends_write_no_run_twice():
+    step = classified("updates wait")
+    steps = (share_runs(step), step.pruned())
+    shared, whole = (Counter(str(run) for runs in each.routines.values() for run in runs) for each in steps)
+    assert shared == Counter(set(whole)) != whole
 
 
 def test_the_back_ends_know_every_statement():

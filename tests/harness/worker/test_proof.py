@@ -178,9 +178,6 @@ def test_a_stretch_is_no_longer_than_the_shortest_training_of_enough_starts(witn
         prove("slots", "xor", tmp_path, 4)
 
 
-# Starts
-
-
 @pytest.mark.parametrize("name", ["xor", "digits-forward", "moons"])
 def test_no_two_starts_are_the_same_work(name):
     workload = workloads.load(name)
