@@ -7,7 +7,7 @@ ENGINE = """
 from zoomgrad.engines.interpreted.engine import Interpreted
 from zoomgrad.engines.interpreted.slots import Value
 
-ENGINES = (Interpreted("mine", "one of our own", "slots", (1e-6, 0.0), build=lambda: Value),)
+ENGINES = (Interpreted("walk", "one of our own", "slots", (1e-6, 0.0), build=lambda: Value),)
 """
 SLOWED = f"""{ENGINE}
 usual = Value.backward

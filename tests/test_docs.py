@@ -42,7 +42,7 @@ EXCEPTIONS = {
     "graph -> Tape -> Code": "a diagram of the stages",
     "Value graph -> tape -> sums": "a diagram of the stages",
     "xor on cpython": "tests/test_readme.py compares it with what the terminal shows",
-    'engines = ["baseline", "mine"]': "tests/harness/test_suite.py runs it",
+    'engines = ["baseline", "walk"]': "tests/harness/test_suite.py runs it",
     "forward:\n": "test_the_mnist_loops_match_the_code compares it with the loops",
 }
 """First words of a block -> why it is not checked as a listing, as Python or as commands."""

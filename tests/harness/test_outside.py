@@ -52,7 +52,7 @@ FILES = {
     # A package with the name of one of ours.
     "site/results/__init__.py": "from results.helper import NAME",
     "site/results/helper.py": "NAME = 'packaged'",
-    "site/results/engines.py": ENGINE.replace('"mine"', "NAME").replace("\nfrom", "\nfrom . import NAME\nfrom", 1),
+    "site/results/engines.py": ENGINE.replace('"walk"', "NAME").replace("\nfrom", "\nfrom . import NAME\nfrom", 1),
     "site/broken_package/__init__.py": "import no_such_module",
     "site/broken_package/engines.py": ENGINE,
 }
@@ -95,7 +95,7 @@ def test_list_names_what_it_leaves_out_and_continues(zoomgrad):
     result = zoomgrad("list", *engine_files, *options(["workload.py", "wrong.py"], "--workload-file"))
     assert result.returncode == 0, result.stderr
     shown = result.stdout.partition("left out")
-    for name in ("baseline", "mine", "bad-check", "slower-xor"):
+    for name in ("baseline", "walk", "bad-check", "slower-xor"):
         assert f"\n{name} " in shown[0]
     for reason in (
         "SyntaxError",
@@ -113,7 +113,7 @@ def test_list_names_what_it_leaves_out_and_continues(zoomgrad):
 def test_workers_use_the_files_and_a_run_resumes_only_with_them(zoomgrad, folder, tmp_path):
     """An exception that an engine raises in a worker becomes the reason in its record."""
     files = options(["engine.py", "misbehaving.py", "broken.py"]) + options(["workload.py"], "--workload-file")
-    chosen = ("--engines", "mine,bad-check,bad-supports", "--workloads", "slower-xor", "--interpreters", RUNNING)
+    chosen = ("--engines", "walk,bad-check,bad-supports", "--workloads", "slower-xor", "--interpreters", RUNNING)
     result = zoomgrad("run", *files, "--preset", "smoke", *chosen, "--blocks", 1)
     assert result.returncode == 1, result.stderr
     (line,) = (line for line in result.stderr.splitlines() if "left out" in line)
@@ -121,7 +121,7 @@ def test_workers_use_the_files_and_a_run_resumes_only_with_them(zoomgrad, folder
     assert "Traceback" not in result.stderr
     assert "ZeroDivisionError" in result.stdout
     store = latest(tmp_path / "runs")
-    assert {record.cell.engine: record.status for record in store.records()}["mine"] == "measured"
+    assert {record.cell.engine: record.status for record in store.records()}["walk"] == "measured"
     assert not list(folder.glob("__pycache__"))
     (folder / "engine.py").write_text(f"{ENGINE}# edited")
     edited = zoomgrad("run", "--resume", store.run.id, *files)

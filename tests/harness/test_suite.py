@@ -94,7 +94,7 @@ def test_the_suite_of_the_page_gates_an_engine(tmp_path):
     (tmp_path / "engine.py").write_text(own.SLOWED)
     failed = zoomgrad("check", "--run")
     assert failed.returncode == 1, failed.stdout + failed.stderr
-    assert re.search(r"(?m)^SLOWER +mine/", failed.stdout)
+    assert re.search(r"(?m)^SLOWER +walk/", failed.stdout)
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         *("baseline.jsonl.xz", "engine.py", "gate.toml", "lock", "runs")
     ]
