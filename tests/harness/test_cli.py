@@ -191,9 +191,6 @@ def test_show_prints_the_output_of_a_stage(engine, stage, line, asked):
     assert re.search(rf"(?m)^{line}", asked("show", "xor", "--engine", engine, "--stage", stage).stdout)
 
 
-# Running
-
-
 def test_a_run_leaves_a_folder_that_report_and_pyperf_can_read(zoomgrad, runs, pypy):
     places = [RUNNING, *filter(None, [pypy])]
     result = zoomgrad("run", "-p", "smoke", "-e", "baseline,tuple", "-w", "xor", "-i", ",".join(places), "--blocks", 1)

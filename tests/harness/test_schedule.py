@@ -63,9 +63,6 @@ def measures(workers):
     return [job for job in workers.jobs if job["task"] == "measure"]
 
 
-# Order
-
-
 def test_every_cell_is_measured_once_per_block_and_one_block_after_another(tmp_path):
     workers, on_disk = Workers(tmp_path), []
     records = tmp_path / "runs" / "a-run" / "records"

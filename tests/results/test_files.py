@@ -116,9 +116,6 @@ def test_malformed_json_is_one_short_error(root, text):
     assert len(str(caught.value)) < 2_000
 
 
-# Writing
-
-
 def test_a_full_disk_keeps_the_old_file_and_no_draft(root, monkeypatch):
     write_atomically(root / "run.json", "old")
 

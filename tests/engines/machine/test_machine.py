@@ -23,6 +23,7 @@ from zoomgrad.engines.machine.nest import Writer
 from zoomgrad.engines.machine.program import assemble
 from zoomgrad.engines.machine.target import WORDS, Word, vector_registers
 from zoomgrad.engines.options import Options
+from zoomgrad.engines.rerolled import fitted
 from zoomgrad.engines.rerolled.rearrange import rearrange
 from zoomgrad.engines.rerolled.reroll import reroll
 from zoomgrad.engines.rerolled.step.plain import plain
@@ -77,6 +78,13 @@ def test_a_listing_is_what_a_disassembler_reads(name, width, kind):
     assert [(each.address, each.size) for each in read] == [(line.offset, line.size) for line in lines]
     wide = [(text, 64 if "zmm" in text else 32) for text in map(str, lines) if re.search("[yz]mm", text)]
     assert all(int(at) + size <= 8 * WORDS for text, size in wide for at in re.findall(r"r15 \+ (\d+)", text))
+
+
+@pytest.mark.parametrize("width", [4, 8])
+@pytest.mark.parametrize("vendor", ["AuthenticAMD", "GenuineIntel"])
+def test_products_read_a_number_of_a_row_from_memory_on_amd_only(vendor, width, monkeypatch):
+    monkeypatch.setattr(fitted, "features", lambda: {vendor})
+    assert form_of(KINDS["dense"], width, 16).embeds == ((vendor, width) == ("AuthenticAMD", 8))
 
 
 def products(outer, inner, terms):
