@@ -54,7 +54,7 @@ OTHER_PROGRAMS = {
     ),
 }
 """Program of a command -> why its arguments are not checked."""
-PLACEHOLDERS = {"your_program.py": __file__, "script.py": __file__, "WORKLOAD": "xor", "E": "tuple", "walk": "tuple"}
+PLACEHOLDERS = {"your_program.py": __file__, "script.py": __file__, "WORKLOAD": "xor", "E": "tuple"}
 """Placeholder in a command -> a value that exists."""
 
 
