@@ -14,7 +14,7 @@ from zoomgrad.engines.rerolled.step.step import Step, run_lines
 
 
 def share_runs(step: Step) -> Step:
-    """Cut routines between runs that are not together wherever one of them is. Drop empty routines and unused ones."""
+    """Cut each routine between two runs that do not always stand together. Drop routines that are empty or unused."""
     texts = {name: list(map(str, runs)) for name, runs in step.pruned().routines.items()}
     pairs = {pair for of_routine in texts.values() for pair in zip(["", *of_routine], [*of_routine, ""])}
     following, preceding = (Counter(pair[at] for pair in pairs) for at in (0, 1))
