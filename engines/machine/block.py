@@ -185,34 +185,13 @@ class Block:
             return 0
         together = 4 if len(self.vectors) == 1 else 2
         rounds, rest = divmod(count, together)
-        ahead = self._part_of_next_strip(terms, rounds)
         with self.nest.counted_down(rounds):
-            if ahead:
-                pointer, size = ahead
-                self.code.integer("prefetcht0", Mem(pointer))
-                self.code.integer("add", pointer, size)
             for term in range(together):
                 self._term(terms, term)
             self._advance(terms, level, 0, together)
         for term in range(rest):
             self._term(terms, term)
         return count - rest
-
-    def _part_of_next_strip(self, terms: Terms, rounds: int) -> Optional[tuple[Reg, int]]:
-        """The pointer, and the bytes for each round, with which a tile fetches its part of the next strip."""
-        run, lanes = self.nest.run, self.nest.strips.lanes
-        weights = next((source for source in terms.pointers if source.lanes[-1] and source.terms == (lanes,)), None)
-        if not weights or not run.in_strips or run.rows == 1 or run.sums_rows:
-            return None
-        strip: Any = weights.lanes[0]
-        first, tall = self.nest.index[-2], self.nest.steps[-2]
-        assert first
-        size = -(-8 * strip * tall // (rounds * run.rows))
-        pointer = self.registers.integer()
-        self.code.integer("imul", pointer, first, rounds * size // tall)
-        self.code.integer("add", pointer, weights.base)
-        self.code.integer("add", pointer, 8 * strip)
-        return pointer, size
 
     def _over_listed(self, terms: Terms) -> None:
         """The only level of terms runs over a list."""
@@ -240,14 +219,19 @@ class Block:
         """What terms don't move. A loop stores only to its target and the weights that it updates, which differ."""
         for source in terms.pointers:
             if not any(source.terms) and source.list is None:
-                yield from (source.value(lanes, 0) for lanes in self.vectors)
+                yield from (self._value(source, lanes, 0) for lanes in self.vectors)
+
+    def _value(self, source: Source, lanes: Vector, term: int) -> Known:
+        """What is read for these lanes. A number is spread to the widest vector, and narrower ones use its register."""
+        widest = max(each.width for each in self.vectors)
+        return source.value(lanes if source.lanes[-1] else lanes._replace(width=widest), term)
 
     # --- terms -------------------------------------------------------------------------------------------------------
 
     def _term(self, terms: Terms, term: int) -> None:
         """One term of each sum. A value that is read several times is loaded once."""
         sources = {slot: source for slot, source in enumerate(terms.sources) if isinstance(source, Source)}
-        values = [{slot: source.value(lanes, term) for slot, source in sources.items()} for lanes in self.vectors]
+        values = [{slot: self._value(each, lanes, term) for slot, each in sources.items()} for lanes in self.vectors]
         reads = Counter([of_sum[slot] for of_sum in values for slot in terms.reads if slot in of_sum])
         shares = len(self.vectors) > 1 and terms.segment.template == PRODUCT
         fewest = min([reads[value] for value in reads if not value.is_spread], default=0) if shares else 0
@@ -273,7 +257,10 @@ class Block:
                     leaves.append(updated)
                 else:
                     value = values[n][slot]
-                    leaves.append(self._leaf(source, value, term, reads[value], loaded))
+                    leaf: Any = self._leaf(source, value, term, reads[value], loaded)
+                    of = lanes.width
+                    fitted = {"size": 8 * of} if isinstance(leaf, Vec) else {"spread": leaf.spread and of}
+                    leaves.append(leaf._replace(**fitted))
             self._add(terms.segment.template, leaves, n, products)
             if not in_pairs or n % 2 or not (self.registers.free or n):
                 for total, product in products:

@@ -169,7 +169,6 @@ INTEGERS = {
     "shl": Integer(constant=(b"\xc1", 4, 1)),
     "shr": Integer(constant=(b"\xc1", 5, 1)),
     "mov dword": Integer(store=b"\x89", prefix=b"\x40"),
-    "prefetcht0": Integer(constant=(b"\x0f\x18", 1, 0), prefix=b"\x40"),
     "call": Integer(constant=(b"\xff", 2, 0), prefix=b"\x40"),
 }
 

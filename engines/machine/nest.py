@@ -254,8 +254,6 @@ class Nest:
                     self.writer.load(vector, Mem(source, 8 * apart * at))
                     self.writer.store(Mem(to, 8 * (at - self.strips.at)), vector)
                     registers.release(vector)
-            if self.run.in_strips:  # the factors of the next strip
-                code.integer("prefetcht0", Mem(source, 8 * self.strips.lanes))
             code.integer("add", source, 8 * term)
             code.integer("add", to, 8 * self.strips.lanes)
 

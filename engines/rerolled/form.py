@@ -78,14 +78,13 @@ class Form:
         """
         return self.width * (self.registers - 3)
 
-    def tile(self, vectors: int) -> tuple[int, int]:
+    def tile(self, vectors: int, widest: int = 0) -> tuple[int, int]:
         """Rows and vectors of the tile of sums to keep in registers, for lanes that fill that many vectors.
 
-        Besides the sums, a term takes a register for each vector of weights, for a row's number, and for a product.
-        Each number that is loaded serves as many sums as possible if the tile is about as tall as it is wide.
+        widest: the most vectors. Besides the sums, a term takes a register for each vector of weights, for a row's
+        number, and for a product. A number that is loaded serves most sums if the tile is about as tall as it is wide.
         """
-        widest = 4 if self.registers > 16 else 2
-        strips = -(-vectors // widest)
+        strips = -(-vectors // (widest or (4 if self.registers > 16 else 2)))
         wide = -(-vectors // strips)
         return min(TALLEST, (self.registers - 2 - wide) // wide // 2 * 2), wide
 
@@ -198,6 +197,7 @@ def strips_of(
     """
     usual = widths_of(run, loop, form)
     most, widths = _most_sums(run, loop, form, usual[0]), across or usual
+    has_sums = run.rows > 1 and not run.is_live and any(segment.counts for segment in loop.segments)
     at = first = 0
     while first < len(widths):
         same = len(list(itertools.takewhile(widths[first].__eq__, widths[first:])))
@@ -210,10 +210,17 @@ def strips_of(
         else:
             tall, wide = (most, min(most, same)) if run.rows == 1 else form.tile(same)
         tall, wide = max(1, tall // part), max(1, wide // part)
-        strips = Strips(at, widths[first : first + wide], same // wide)
-        yield tall, strips
-        first += strips.repeats * wide
-        at += strips.repeats * strips.lanes
+        repeats, end = same // wide, first + same // wide * wide
+        # The last vector joins a strip: tiles of its own would read all numbers of the rows again.
+        taller, wider = form.tile(wide + 1, wide + 1)
+        joins = has_sums and part == 1 and widths[end:] == widths[-1:] != [1] and taller > 4
+        if repeats > joins:
+            strips = Strips(at, widths[first : first + wide], repeats - joins)
+            yield tall, strips
+            at += strips.repeats * strips.lanes
+        if joins:
+            yield taller, Strips(at, widths[-wider:], 1)
+        first = end + joins
 
 
 def steps_of(run: Run, loop: Loop, strips: Strips, most: int) -> tuple[list[int], list[int]]:

@@ -290,7 +290,7 @@ class _Nest:
         # and a tile leaves few registers for them. Not in a set's order, which would change the text between processes.
         counted = Counter(text for leaves in texts for text in set(leaves))
         shared: dict[str, str] = {}
-        pattern = spell(segment.template, _BLANKS, width)[0]
+        patterns = {of: spell(segment.template, _BLANKS, of)[0] for of in {block.width for _, block in sums}}
         for n, ((name, block), leaves) in enumerate(zip(sums, texts)):
             if due:  # update each weight and store it; the term uses the new value
                 weights, new = sources[due.slot], f"new{n}"
@@ -304,9 +304,9 @@ class _Nest:
             for text in dict.fromkeys(leaves):
                 if counted[text] > 1 and text not in shared and not text.isidentifier():
                     shared[text] = f"shared{len(shared)}"
-                    yield f"const {vector(width)} {shared[text]} = {text};"
-            term = pattern.format(*[shared.get(text, text) for text in leaves])
-            yield f"{vector(width)} {name} = {term};" if begins else f"{name} += {term};"
+                    yield f"const {vector(block.width)} {shared[text]} = {text};"
+            term = patterns[block.width].format(*[shared.get(text, text) for text in leaves])
+            yield f"{vector(block.width)} {name} = {term};" if begins else f"{name} += {term};"
 
     def _pack(self, panel: Panel) -> Statement:
         """Copy the strip's lanes of an operand to the panel, term by term."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -71,11 +72,14 @@ def test_words_are_those_of_the_header():
 def test_a_listing_is_what_a_disassembler_reads(name, width, kind):
     capstone = pytest.importorskip("capstone")
     step, _ = step_of(name, KINDS[kind], width)
-    code = assemble(step, form_of(KINDS[kind], width, vector_registers(width)))
+    form = form_of(KINDS[kind], width, vector_registers(width))
+    code = assemble(step, replace(form, embeds=width == 8 and kind == "dense"))
     lines = [line for line in code.assembler.lines if line.size]
     engine = capstone.Cs(capstone.CS_ARCH_X86, capstone.CS_MODE_64)
     read = list(engine.disasm(bytes(code.assembler.code[: lines[-1].offset + lines[-1].size]), 0))
     assert [(each.address, each.size) for each in read] == [(line.offset, line.size) for line in lines]
+    sums = [set(re.findall("[xyz](?=mm)", text)) for text in map(str, lines) if re.match("v(add|mul)p", text)]
+    assert all(len(sizes) == 1 for sizes in sums)
     wide = [(text, 64 if "zmm" in text else 32) for text in map(str, lines) if re.search("[yz]mm", text)]
     assert all(int(at) + size <= 8 * WORDS for text, size in wide for at in re.findall(r"r15 \+ (\d+)", text))
 
