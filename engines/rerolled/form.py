@@ -233,7 +233,7 @@ def steps_of(run: Run, loop: Loop, strips: Strips, most: int) -> tuple[list[int]
     steps = [*[1] * (len(limits) - 1), strips.lanes]
     outer = len(limits) - 2
     if run.rows > 1:
-        steps[-2] = most
+        steps[-2] = min(most, run.tall) if run.tall and run.sums_rows else most
     elif outer >= bool(run.rounds) and run.live_lane != outer and not is_listed(loop, -2):
         fitting = 1 if isinstance(limits[-2], Count) else most // len(strips.widths)
         steps[-2] = max((n for n in range(1, fitting + 1) if limits[-2] % n == 0), default=1)

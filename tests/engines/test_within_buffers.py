@@ -21,7 +21,6 @@ from zoomgrad.engines.columns import Column, columns
 from zoomgrad.engines.kernel.program import Stretch
 from zoomgrad.engines.rerolled.emit import c
 from zoomgrad.engines.rerolled.form import Form as LoopForm
-from zoomgrad.engines.rerolled.rearrange import from_panels
 from zoomgrad.engines.straight.pieces import Form
 from zoomgrad.harness import workloads
 
@@ -79,7 +78,6 @@ def expected(name):
 def nothing_is_too_small(monkeypatch):
     share_all_weights(monkeypatch)
     monkeypatch.setattr(c, "ENOUGH", 1)
-    monkeypatch.setattr(from_panels, "PAGE", 30)  # the smaller networks have no panels
     monkeypatch.setattr(LoopForm, "is_beyond_cache", lambda form, parameters: True)
 
 

@@ -1,18 +1,15 @@
-"""From panels: a loop for many rows copies the numbers that its tiles share, and the tiles read the copy.
+"""From panels: a sink for many rows copies the numbers that its tiles share, and the tiles read the copy.
 
-All tiles of a strip read the same lanes of a matrix, row after row. In a layer of 512 units, the rows are a page of
-memory apart, and a processor prefetches within a page only. If the weights are larger than the second-level cache,
-the first tile of each strip waits for every row. So the loop first copies these lanes of all rows side by side, to a
-*panel*, which is prefetched, and stays in nearer caches for all tiles of the strip. A tile adds the same terms
-in the same order, so no bit changes.
+All tiles of a strip read the same lanes of each row's gradients. The rows are pages of memory apart, and a processor
+prefetches within a page only. So the loop first copies these lanes of all rows side by side, to a *panel*, which stays
+in the first-level cache for all tiles of the strip. If lanes l of row t are `own[1880 + l + 2984*t]`, the panel of
+lanes 8 to 15 has own[1888 + 2984*t] to own[1895 + 2984*t] of each row. The order of terms stays, so no bit changes.
+Other loops have a panel only if an operand's lanes are apart, because vectors need them side by side.
 
-Example: loop 0 of `mlp-784x512x10-b100` reads `p[520 + j + 520*t]` for 784 terms t. In tiles of 8 lanes, its panel has
-784 rows of 8 numbers. For lanes 8 to 15, row t is a copy of p[520 + 8 + 520*t] to p[520 + 15 + 520*t].
+A sink's tiles also read its inputs, one row after another. They are first copied in the order in which tiles read them,
+if the inputs of all rows exceed half of the second-level cache, or if they exceed NEAR and many strips read them.
 
-A sink's tiles also read its inputs, one row after another. If the inputs of all rows exceed half of the second-level
-cache, each strip fetches them again from farther away. So they are first copied in the order in which tiles read them.
-
-Example: loop 12 of the same network has 784 inputs: 130 tiles of 6, which become the lines below, and one of 4.
+Example: loop 12 of `mlp-784x512x10-b100` has 784 inputs: 130 tiles of 6, which become the lines below, and one of 4.
 
     loop 12 copied in tiles of 6 for up to 108 rows: for i<130 j<108 l<6: tiles[648*i + 6*j + l] = own[6*i + 2984*j + l]
     loop 12 in tiles of 6 for up to 108 rows from a panel: for i<130 j<6 l<512:
@@ -35,14 +32,13 @@ from zoomgrad.engines.rerolled.recover.templates import SLOTS
 from zoomgrad.engines.rerolled.step.language import Panel, Run
 from zoomgrad.engines.rerolled.step.step import Step
 
-PAGE = 512
-"""Doubles in a page of memory."""
+NEAR, MANY_STRIPS = 48 << 10, 4
+"""Inputs are copied if they exceed these bytes, a large first-level cache, and more strips than these read them."""
 
 
 def read_from_panels(step: Step, form: Form) -> Step:
-    """Give loops over rows a panel for the operand that all tiles of a strip read, and sinks copies of their inputs."""
-    is_far = form.is_beyond_cache(step.loops.parameters)
-    panels = {run: panel for runs in step.routines.values() for run in runs if (panel := _panel(step, run, is_far))}
+    """Give loops over rows their panels, and sinks copies of their inputs."""
+    panels = {run: panel for runs in step.routines.values() for run in runs if (panel := _panel(step, run))}
     if not panels:
         return step
     terms = max(run.loop.segments[panel.segment].counts[0] for run, panel in panels.items())
@@ -97,24 +93,19 @@ def _tall(run: Run, panel: Panel, form: Form) -> int:
     segment, (inputs, lanes) = run.loop.segments[0], run.loop.counts
     x = segment.operands[1 - panel.slot]
     is_product = segment.template == PRODUCT and isinstance(x, Access) and x.lanes == (1, 0) and has_strides(run.loop)
-    if not is_product or lanes < form.width or inputs < TALLEST or not form.is_beyond_cache(2 * run.rows * inputs):
+    if not is_product or lanes < form.width or inputs < TALLEST:
         return 0
-    return form.tile(lanes // form.width)[0]
+    tall, wide = form.tile(lanes // form.width)
+    numbers, strips = run.rows * inputs, lanes // (wide * form.width)
+    return tall if form.is_beyond_cache(2 * numbers) or (8 * numbers > NEAR and strips > MANY_STRIPS) else 0
 
 
-def _panel(step: Step, run: Run, is_far: bool) -> Optional[Panel]:
-    """A panel, without its place, for an operand that all tiles share.
-
-    is_far: whether the weights are beyond the second-level cache. The factors of a sink's rows are apart in any case.
-    """
+def _panel(step: Step, run: Run) -> Optional[Panel]:
+    """A panel, without its place, for an operand that all tiles share."""
     if run.rows == 1 or (run.is_live and not run.sums_rows):
         return None
-    for number, slot, operand in run.loop.reads():
-        if operand.lanes == (0, 1) and len(operand.terms) == 1:
-            (stride,) = operand.terms
-            if isinstance(stride, int) and stride >= PAGE and (is_far or run.sums_rows):
-                return Panel(number, slot)
-    return turned(step, run.loop)
+    factors = (Panel(*read[:2]) for read in run.loop.reads() if run.sums_rows and read[2].lanes == (0, 1))
+    return next(factors, None) or turned(step, run.loop)
 
 
 def turned(step: Step, loop: Loop) -> Optional[Panel]:

@@ -10,6 +10,7 @@ how       = "in place"                        a sink: p -= rate * sum, instead o
           | "over nonzero inputs"             its terms, or one of its lane counts, skip inputs that are 0.0
           | "for up to" n "rows"              for rows taken together: each has its own lanes, or its own term of a sink
           | "in strips"                       over weights that are stored strip by strip
+          | "from lane" n                     over the last strip, which is wider than the others
           | ["copied"] "in tiles of" n        copies the inputs of a sink tile by tile, or reads these copies
           | "from a panel"                    tiles read a copy of a strip's lanes: see rearrange/from_panels.py
           | "after its update"                p -= rate * (kept input * factor), just before each read of p

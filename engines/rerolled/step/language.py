@@ -63,6 +63,8 @@ class Run:
     """If it copies the inputs of a sink tile by tile, or reads the copies: the inputs of a tile."""
     in_strips: bool = False
     """Whether its first lane count is the strip of weights that are stored strip by strip."""
+    first: int = 0
+    """The first lane, if it computes the last strip only."""
     rounds: tuple[Loop, ...] = ()
     """The loops of a round, if it is a series: see series.py. `number` and `loop` are then those of the first loop."""
 
@@ -101,6 +103,7 @@ class Run:
             "in place": self.in_place,
             "over nonzero inputs": self.is_live,
             "in strips": self.in_strips,
+            f"from lane {self.first}": self.first,
             f"{'' if self.sums_rows else 'copied '}in tiles of {self.tall}": self.tall,
             f"for up to {self.rows} rows": self.rows > 1,
             "from a panel": self.panel,
