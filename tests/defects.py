@@ -476,7 +476,7 @@ DEFECTS = (
     Defect(
         "rerolled: all strips of the weights are at one place",
         "engines/rerolled/rearrange/in_strips.py",
-        "moved(start + lane * lanes) - moved(start)]",
+        "moved(start + lane * part.lanes) - moved(start)]",
         "0]",
         "engines/test_within_buffers.py::test_bits_within_guarded_buffers[mlp-64x32x10-b4-4-dense]",
     ),

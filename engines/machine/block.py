@@ -258,9 +258,9 @@ class Block:
                 else:
                     value = values[n][slot]
                     leaf: Any = self._leaf(source, value, term, reads[value], loaded)
-                    of = lanes.width
-                    fitted = {"size": 8 * of} if isinstance(leaf, Vec) else {"spread": leaf.spread and of}
-                    leaves.append(leaf._replace(**fitted))
+                    size = 8 * lanes.width
+                    new = {"size": size} if isinstance(leaf, Vec) else {"spread": leaf.spread and lanes.width}
+                    leaves.append(leaf._replace(**new))
             self._add(terms.segment.template, leaves, n, products)
             if not in_pairs or n % 2 or not (self.registers.free or n):
                 for total, product in products:

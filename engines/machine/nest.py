@@ -1,8 +1,6 @@
 """Run -> loops in machine code: lanes in vectors, and blocks of sums that stay in registers.
 
-The terms are those of `emit/c_nest`: a *strip* is vectors side by side along the innermost lanes, a *block* is a strip
-for each of several outer lanes, a *tile* is a block whose outer lanes are rows taken together. Each lane adds in the
-order of the listing, so the bits are those of C.
+Strips, blocks and tiles are those of `emit/c_nest`. Each lane adds in the listing's order, so the bits are those of C.
 
 Example: `for i<16: v[i] = p[i] + sum(t<90: p[16 + i + 16*t] * x[t])` in vectors of 8, the first loop of
 `mlp-90x16x10`. A round of the loop adds two terms. One pointer goes through `p` by 16 places a term, and another one
@@ -19,11 +17,7 @@ through `x` by 1:
         vaddpd zmm0, zmm0, zmm3
         vmulpd zmm3, zmm2, [rsi + 64]              lanes 8 to 15
         vaddpd zmm1, zmm1, zmm3
-        vbroadcastsd zmm2, [rdi + 8]               the second term
-        vmulpd zmm3, zmm2, [rsi + 128]
-        vaddpd zmm0, zmm0, zmm3
-        vmulpd zmm3, zmm2, [rsi + 192]
-        vaddpd zmm1, zmm1, zmm3
+        …                                          the second term
         add rsi, 256
         add rdi, 16
         sub r8, 1

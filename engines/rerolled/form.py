@@ -215,9 +215,8 @@ def strips_of(
         taller, wider = form.tile(wide + 1, wide + 1)
         joins = has_sums and part == 1 and widths[end:] == widths[-1:] != [1] and taller > 4
         if repeats > joins:
-            strips = Strips(at, widths[first : first + wide], repeats - joins)
-            yield tall, strips
-            at += strips.repeats * strips.lanes
+            yield tall, Strips(at, widths[first : first + wide], repeats - joins)
+            at += sum(widths[first : first + (repeats - joins) * wide])
         if joins:
             yield taller, Strips(at, widths[-wider:], 1)
         first = end + joins

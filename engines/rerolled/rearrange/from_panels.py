@@ -1,10 +1,8 @@
 """From panels: a sink for many rows copies the numbers that its tiles share, and the tiles read the copy.
 
-All tiles of a strip read the same lanes of each row's gradients. The rows are pages of memory apart, and a processor
-prefetches within a page only. So the loop first copies these lanes of all rows side by side, to a *panel*, which stays
-in the first-level cache for all tiles of the strip. If lanes l of row t are `own[1880 + l + 2984*t]`, the panel of
-lanes 8 to 15 has own[1888 + 2984*t] to own[1895 + 2984*t] of each row. The order of terms stays, so no bit changes.
-Other loops have a panel only if an operand's lanes are apart, because vectors need them side by side.
+All tiles of a strip read the same lanes of each row's gradients. These rows are pages of memory apart, and a processor
+prefetches within a page only. So the loop first copies the lanes side by side, to a *panel* in a near cache. The order
+of terms stays, so no bit changes. Other loops have a panel only if an operand's lanes are apart, for vectors.
 
 A sink's tiles also read its inputs, one row after another. They are first copied in the order in which tiles read them,
 if the inputs of all rows exceed half of the second-level cache, or if they exceed NEAR and many strips read them.

@@ -5,13 +5,11 @@ memory apart, and a processor prefetches within a page only. In a layer of 50 un
 lines of each row. Weights stored strip by strip are read one after the other. They stay in rows if the step skips
 zeros, if a loop goes over them in another way, or if they fit the second-level cache and a strip is no cache line.
 
-Example: loop 0 of `mlp-784x512x10-b100` reads `p[520 + j + 520*t]` for 784 terms t and 512 lanes j, and loop 12 changes
-these weights. In strips of 8 lanes, a strip has 784 rows of 8 numbers. Lane j becomes lane l of strip i:
+Example: loop 0 of `mlp-784x512x10-b100` reads `p[520 + j + 520*t]` for 784 terms t and 512 lanes j. In strips of 8
+lanes, lane l of strip i is `p[520 + 6272*i + l + 8*t]`.
 
-    for i<64 j<108 l<8: own[800 + 8*i + 2984*j + l] = p[8*i + l] + sum(t<784: p[520 + 6272*i + l + 8*t] * …)
-
-A loop over one row has the sums of several strips in a block. If such blocks do not divide the lanes, the last strip
-is wider: 50 lanes are four strips of 8, and one of 18.
+Loops over one row take several strips at a time. The last strip has the lanes that are left: of 50, four strips of 8,
+and one of 18.
 """
 
 from __future__ import annotations
@@ -22,9 +20,21 @@ from functools import partial
 from typing import Any, NamedTuple, Optional
 
 from zoomgrad.engines.rerolled.form import Form, has_strides
-from zoomgrad.engines.rerolled.recover.loops import VECTOR, Access, Loop
+from zoomgrad.engines.rerolled.recover.loops import VECTOR, Access, Copy, Loop
 from zoomgrad.engines.rerolled.step.language import Run
 from zoomgrad.engines.rerolled.step.step import Step
+
+
+class Part(NamedTuple):
+    """Equal strips: the first lane, the lanes of each, and their number."""
+
+    first: int
+    lanes: int
+    strips: int
+
+    def over(self, counts: Sequence[int]) -> tuple[int, ...]:
+        """Lane counts of a matrix -> those of the part, the number of strips before all others if there are several."""
+        return (*[self.strips] * (self.strips > 1), *counts[:-1], self.lanes)
 
 
 class Matrix(NamedTuple):
@@ -44,38 +54,46 @@ class Matrix(NamedTuple):
     def stop(self) -> int:
         return self.base + self.rows * self.apart
 
-    def moved(self, place: Any) -> Any:
-        """The place of a number once the matrix is stored in strips. place: an integer, or an array of them."""
+    def moved(self, place: int) -> int:
+        """The place of a number once the matrix is stored in strips."""
         row, lane = divmod(place - self.base, self.apart)
-        is_last = lane >= self.last
-        at = lane // self.strip * self.strip * (1 - is_last) + self.last * is_last
-        width = self.strip + (self.apart - self.last - self.strip) * is_last
+        at, width = lane // self.strip * self.strip, self.strip
+        if lane >= self.last:
+            at, width = self.last, self.apart - self.last
         return self.base + self.rows * at + row * width + lane - at
 
-    def accesses(self, loop: Loop) -> list[tuple[Access, int, int]]:
-        """The target and the operands that may lie in the matrix, each with its first place and that after its last."""
-        every = [(loop.target, ()), *((operand, loop.segments[number].counts) for number, _, operand in loop.reads())]
-        extents = [(access, *access.extent(loop.counts, counts)) for access, counts in every]
-        return [each for each in extents if each[1] < self.stop and self.base < each[2]]
+    @property
+    def parts(self) -> list[Part]:
+        """The equal strips, and the last one if that is wider."""
+        last = Part(self.last, self.lanes - self.last, 1)
+        return [Part(0, self.strip, self.last // self.strip), *([last] if last.lanes else [])]
 
-    def has_rows(self, loop: Loop) -> bool:
-        """Whether the loop goes over the matrix's lanes, and its accesses to the matrix go over whole rows."""
-        for access, first, stop in self.accesses(loop):
-            *outer, lane = access.lanes or (0,)
-            strides: tuple[Any, ...] = (access.base - self.base, *outer, *access.terms)
-            is_inside = self.base <= first and stop <= self.stop and lane == 1
-            if not is_inside or any(stride % self.apart for stride in strides):
-                return False
-        return loop.counts[-1:] == (self.lanes,)
+    def touches(self, access: Access, counts: Sequence[int], terms: Sequence[int] = ()) -> bool:
+        """Whether an access over these counts of lanes and terms may be in the matrix."""
+        first, stop = access.extent(counts, terms)
+        return first < self.stop and self.base < stop
 
-    def over_strips(self, access: Access, first: int, lanes: int, count: int) -> Access:
-        """The access over some strips. If there are several, the stride from strip to strip precedes all others."""
+    def has_rows(self, access: Access, counts: Sequence[int], terms: Sequence[int] = ()) -> bool:
+        """Whether an access goes over whole rows of the matrix."""
+        *outer, lane = access.lanes or (0,)
+        first, stop = access.extent(counts, terms)
+        strides: tuple[Any, ...] = (access.base - self.base, *outer, *access.terms)
+        is_inside = self.base <= first and stop <= self.stop and (lane, *counts[-1:]) == (1, self.lanes)
+        return is_inside and not any(isinstance(stride, tuple) or stride % self.apart for stride in strides)
+
+    def accesses(self, loop: Loop) -> list[tuple[Access, tuple[int, ...], tuple[int, ...]]]:
+        """The target and the operands that may be in the matrix, each with its counts of lanes and terms."""
+        reads = [(operand, loop.counts, loop.segments[number].counts) for number, _, operand in loop.reads()]
+        return [access for access in ((loop.target, loop.counts, ()), *reads) if self.touches(*access)]
+
+    def over(self, access: Access, part: Part) -> Access:
+        """An access over a part. If that is several strips, the stride from strip to strip precedes all others."""
         moved: Callable[[int], int] = self.moved if self.base <= access.base < self.stop else int
         lane: Any
         *outer, lane = access.lanes
-        start: Any = access.base + lane * first
+        start: Any = access.base + lane * part.first
         rows, terms = (tuple(moved(start + by) - moved(start) for by in steps) for steps in (outer, access.terms))
-        strip = [moved(start + lane * lanes) - moved(start)] * (count > 1)
+        strip = [moved(start + lane * part.lanes) - moved(start)] * (part.strips > 1)
         return Access(moved(start), (*strip, *rows, lane), terms)
 
 
@@ -95,9 +113,8 @@ def _weights(run: Run, form: Form) -> Optional[Matrix]:
     if run.rows == 1 or run.sums_rows:
         return None
     lanes = run.loop.counts[-1]
-    wide = form.tile(max(1, lanes // form.width))[1]
-    strip = form.width * wide
-    block = form.accumulators // wide * strip
+    strip = form.width * form.tile(max(1, lanes // form.width))[1]
+    block = form.accumulators * form.width // strip * strip
     is_even = lanes % block == 0 or (lanes < block and lanes % strip == 0)
     last = lanes if is_even else (lanes - strip) // block * block
     for number, _, weights in run.loop.reads():
@@ -117,18 +134,22 @@ def _stored(step: Step, weights: Matrix) -> Step:
     if sinks != {(weights.rows, weights.lanes)} or any(weights.base <= at.base < weights.stop for at in shown):
         return step
     for loop in [run.loop for runs in step.routines.values() for run in runs]:
-        touched = [matrix for matrix in matrices if matrix.accesses(loop)]
-        if len(touched) > 1 or not all(has_strides(loop) and matrix.has_rows(loop) for matrix in touched):
+        touched = [(matrix, access) for matrix in matrices for access in matrix.accesses(loop)]
+        is_regular = has_strides(loop) and all(matrix.has_rows(*access) for matrix, access in touched)
+        if touched and (not is_regular or any(matrix != touched[0][0] for matrix, _ in touched)):
             return step
+    copies: list[Copy] = []
+    for copy in step.loops.copies:
+        is_inside = weights.touches(copy.place, copy.counts)
+        if is_inside and not weights.has_rows(copy.place, copy.counts):
+            return step
+        for part in weights.parts if is_inside else ():
+            entry = weights._replace(rows=0).over(copy.entry, part)  # no place, so it is not moved
+            copies.append(Copy(part.over(copy.counts), weights.over(copy.place, part), entry))
+        copies += [] if is_inside else [copy]
     for name, runs in step.routines.items():
         step = step.with_routine(name, (moved for run in runs for moved in _moved(run, matrices)))
-    from zoomgrad.engines.rerolled.recover.places import ascending, copies_of  # it imports NumPy
-
-    indices, places = step.loops.indices_and_places()
-    is_inside = (places >= weights.base) & (places < weights.stop)
-    places[is_inside] = weights.moved(places[is_inside])
-    order = ascending(places)
-    return replace(step, loops=replace(step.loops, copies=copies_of(places[order], indices[order])))
+    return replace(step, loops=replace(step.loops, copies=copies))
 
 
 def _moved(run: Run, matrices: Sequence[Matrix]) -> Iterator[Run]:
@@ -138,15 +159,12 @@ def _moved(run: Run, matrices: Sequence[Matrix]) -> Iterator[Run]:
     if matrix is None:
         yield run
         return
-    strip, last = matrix.strip, matrix.last
-    parts = [(0, strip, last // strip)] + [(last, matrix.lanes - last, 1)] * (last < matrix.lanes)
-    for first, lanes, count in parts:
-        move = partial(matrix.over_strips, first=first, lanes=lanes, count=count)
-        counts = (*[count] * (count > 1), *loop.counts[:-1], lanes)
+    for part in matrix.parts:
+        move, room = partial(matrix.over, part=part), loop.room - part.first if part.first else part.lanes
         yield replace(
             run,
-            loop=replace(loop.moved(move), counts=counts, room=loop.room - first if first else strip),
+            loop=replace(loop.moved(move), counts=part.over(loop.counts), room=room),
             due=due and due._replace(before=move(due.before), factor=move(due.factor)),
-            in_strips=count > 1,
-            first=first,
+            in_strips=part.strips > 1,
+            first=part.first,
         )

@@ -15,14 +15,6 @@ bits are the same for any number of threads. Batches of one row are not divided.
 Example: three rows, one weight w. The forward loop computes w * x1, w * x2 and w * x3 with one load of w. After each
 row has computed its factor f, the sink computes q += x1 * f1; q += x2 * f2; q += x3 * f3 with one load and one store of
 q. If row 2 has a loss that is not finite, only `q += x1 * f1` runs.
-
-Example with many weights in two layers, `mlp-64x256x10-b100`, and a second-level cache of at least 1 MB:
-
-    loops 0, 1 and 2 for 48 rows   the sums of 256 units, their activations, and the sums of 10 classes
-    loops 3 to 7, row by row       the loss, and the gradients of the classes
-    loop 8 for 48 rows             the gradients of the activations
-    loop 9, row by row             the gradients of the units
-    loops 10 and 12 for 48 rows    the gradients of both layers' weights
 """
 
 from __future__ import annotations
