@@ -139,7 +139,7 @@ def _stored(step: Step, weights: Matrix) -> Step:
         if touched and (not is_regular or any(matrix != touched[0][0] for matrix, _ in touched)):
             return step
     copies: list[Copy] = []
-    for copy in step.loops.copies:
+    for copy in (cut for whole in step.loops.copies for cut in _cut(whole, weights)):
         is_inside = weights.touches(copy.place, copy.counts)
         if is_inside and not weights.has_rows(copy.place, copy.counts):
             return step
@@ -150,6 +150,16 @@ def _stored(step: Step, weights: Matrix) -> Step:
     for name, runs in step.routines.items():
         step = step.with_routine(name, (moved for run in runs for moved in _moved(run, matrices)))
     return replace(step, loops=replace(step.loops, copies=copies))
+
+
+def _cut(copy: Copy, matrix: Matrix) -> Iterator[Copy]:
+    """A copy, with a cut at the row where the matrix begins, and at that where it ends."""
+    counts, (*_, rows, _) = copy.counts, copy.counts
+    by: Any = copy.place.lanes[-2] or 1
+    cuts = {min(max((edge - copy.place.base) // by, 0), rows) for edge in (matrix.base, matrix.stop)}
+    for at, stop in zip(sorted({0, *cuts}), sorted({rows, *cuts} - {0})):
+        moved = (access._replace(base=access.base + at * access.lanes[-2]) for access in copy[1:])
+        yield Copy((*counts[:-2], stop - at, counts[-1]), *moved)
 
 
 def _moved(run: Run, matrices: Sequence[Matrix]) -> Iterator[Run]:

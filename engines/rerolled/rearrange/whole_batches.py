@@ -4,18 +4,8 @@ It keeps each gradient in a register until all rows are added, and then subtract
 gradient, and the update has nothing left to do for these weights: of three passes over them, one is left.
 The bits stay the same because the gradients were zero before.
 
-Example: the end of the section `together` on the left becomes the one on the right.
-
-                                            if alone:
-                                              if batch ends:
-                                                next rate
-                                                run loop 12 of 104 rows in place
-                                                update all but loop 12
-                                            else:
-    run loop 12 of 104 rows                     run loop 12 of 104 rows
-    if batch ends:                              if batch ends:
-      next rate                                   next rate
-      update                                      update
+Example: a turn of 104 rows that are a whole batch ends with `next rate`, `run loop 12 of 104 rows in place` and `update
+all but loop 12`, where others run loop 12, then the update.
 """
 
 from __future__ import annotations
