@@ -1,6 +1,6 @@
 """Run -> loops in machine code: lanes in vectors, and blocks of sums that stay in registers.
 
-Strips, blocks and tiles are those of `emit/c_nest`. Each lane adds in the listing's order, so the bits are those of C.
+`emit/c_nest` defines strips, blocks and tiles. Each lane adds in the order of the listing, so C gives the same bits.
 
 Example: `for i<16: v[i] = p[i] + sum(t<90: p[16 + i + 16*t] * x[t])` in vectors of 8, the first loop of
 `mlp-90x16x10`. A round of the loop adds two terms. One pointer goes through `p` by 16 places a term, and another one

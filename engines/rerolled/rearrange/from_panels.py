@@ -2,7 +2,7 @@
 
 All tiles of a strip read the same lanes of each row's gradients. These rows are pages of memory apart, and a processor
 prefetches within a page only. So the loop first copies the lanes side by side, to a *panel* in a near cache. The order
-of terms stays, so no bit changes. Other loops have a panel only if an operand's lanes are apart, for vectors.
+of terms stays, so no bit changes. Other loops have a panel only if vectors need an operand whose lanes are apart.
 
 A sink's tiles also read its inputs, one row after another. They are first copied in the order in which tiles read them,
 if the inputs of all rows exceed half of the second-level cache, or if they exceed NEAR and many strips read them.

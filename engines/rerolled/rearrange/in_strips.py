@@ -3,7 +3,7 @@
 All tiles of a strip read the same lanes of a matrix, row after row. In a layer of 512 units, the rows are a page of
 memory apart, and a processor prefetches within a page only. In a layer of 50 units, a strip of 8 is one of seven cache
 lines of each row. Weights stored strip by strip are read one after the other. They stay in rows if the step skips
-zeros, if a loop goes over them in another way, or if they fit the second-level cache and a strip is no cache line.
+zeros, or if a loop reads them in another order. If they fit the second-level cache, strips must be one cache line wide.
 
 Example: loop 0 of `mlp-784x512x10-b100` reads `p[520 + j + 520*t]` for 784 terms t and 512 lanes j. In strips of 8
 lanes, lane l of strip i is `p[520 + 6272*i + l + 8*t]`.
@@ -33,7 +33,7 @@ class Part(NamedTuple):
     strips: int
 
     def over(self, counts: Sequence[int]) -> tuple[int, ...]:
-        """Lane counts of a matrix -> those of the part, the number of strips before all others if there are several."""
+        """The lane counts of the part, given those of the matrix. Several strips are one more count, the first."""
         return (*[self.strips] * (self.strips > 1), *counts[:-1], self.lanes)
 
 
@@ -153,7 +153,7 @@ def _stored(step: Step, weights: Matrix) -> Step:
 
 
 def _cut(copy: Copy, matrix: Matrix) -> Iterator[Copy]:
-    """A copy, with a cut at the row where the matrix begins, and at that where it ends."""
+    """The copy in pieces: the rows before the matrix, those in it, and those after it."""
     counts, (*_, rows, _) = copy.counts, copy.counts
     by: Any = copy.place.lanes[-2] or 1
     cuts = {min(max((edge - copy.place.base) // by, 0), rows) for edge in (matrix.base, matrix.stop)}

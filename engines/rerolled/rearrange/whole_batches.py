@@ -5,7 +5,7 @@ gradient, and the update has nothing left to do for these weights: of three pass
 The bits stay the same because the gradients were zero before.
 
 Example: a turn of 104 rows that are a whole batch ends with `next rate`, `run loop 12 of 104 rows in place` and `update
-all but loop 12`, where others run loop 12, then the update.
+all but loop 12`. Other turns run loop 12, and then update all parameters.
 """
 
 from __future__ import annotations
