@@ -53,7 +53,7 @@ class Library:
         self._lib = lib
 
     def workspace(self) -> array[float]:
-        return array("d", bytes(8 * self._workspace))
+        return array("d", [0.0]) * self._workspace
 
     def set_input(self, x: Doubles, columns: Sequence[Column], row: int) -> None:
         described, _alive = self.described(columns)

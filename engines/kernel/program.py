@@ -103,8 +103,8 @@ class Program:
         self._x = Buffer("inputs", inputs)
         self._p = Buffer("parameters", parameters)
         self._w = kernel.workspace()
-        self._y = Buffer("outputs", array("d", bytes(8 * outputs)))
-        self._q = Buffer("gradients", array("d", bytes(8 * len(parameters))))
+        self._y = Buffer("outputs", array("d", [0.0]) * outputs)
+        self._q = Buffer("gradients", array("d", [0.0]) * len(parameters))
         self._last = array("d", inputs)
         """The traced graph's inputs, for rows that leave some out."""
         self._alone = Alone("Program", "Compile the graph once for each thread")

@@ -56,9 +56,10 @@ class Source:
             doubles += stride * by if by else 0
         return Mem(self.base, self.disp + 8 * doubles, self.index, self.scale)
 
-    def value(self, lanes: Vector, term: int) -> Known:
-        """What is read: the numbers of a vector, or one number for all of its lanes."""
-        return Known(self.memory(lanes, term), 8 * lanes.width, lanes.width > 1 and not self.lanes[-1])
+    def value(self, lanes: Vector, term: int, widest: int) -> Known:
+        """What is read: a number for each lane, or one for all lanes, spread to the block's widest vector."""
+        width = lanes.width if self.lanes[-1] else widest
+        return Known(self.memory(lanes, term), 8 * width, width > 1 and not self.lanes[-1])
 
 
 class Terms(NamedTuple):
@@ -88,6 +89,7 @@ class Block:
         self.registers = nest.registers
         self.evaluator = nest.writer
         self.vectors = vectors
+        self.widest = max(each.width for each in vectors)
         self.sums: dict[int, Vec] = {}
         """The register of each sum that has begun, by the number of its vector."""
         self.is_spilled = False
@@ -219,19 +221,14 @@ class Block:
         """What terms don't move. A loop stores only to its target and the weights that it updates, which differ."""
         for source in terms.pointers:
             if not any(source.terms) and source.list is None:
-                yield from (self._value(source, lanes, 0) for lanes in self.vectors)
-
-    def _value(self, source: Source, lanes: Vector, term: int) -> Known:
-        """What is read for these lanes. A number is spread to the widest vector, and narrower ones use its register."""
-        widest = max(each.width for each in self.vectors)
-        return source.value(lanes if source.lanes[-1] else lanes._replace(width=widest), term)
+                yield from (source.value(lanes, 0, self.widest) for lanes in self.vectors)
 
     # --- terms -------------------------------------------------------------------------------------------------------
 
     def _term(self, terms: Terms, term: int) -> None:
         """One term of each sum. A value that is read several times is loaded once."""
         sources = {slot: source for slot, source in enumerate(terms.sources) if isinstance(source, Source)}
-        values = [{slot: self._value(each, lanes, term) for slot, each in sources.items()} for lanes in self.vectors]
+        values = [{slot: of.value(lanes, term, self.widest) for slot, of in sources.items()} for lanes in self.vectors]
         reads = Counter([of_sum[slot] for of_sum in values for slot in terms.reads if slot in of_sum])
         shares = len(self.vectors) > 1 and terms.segment.template == PRODUCT
         fewest = min([reads[value] for value in reads if not value.is_spread], default=0) if shares else 0
@@ -244,8 +241,7 @@ class Block:
         products: list[tuple[Vec, Operand]] = []
         old = None
         if terms.due:
-            width = max(lanes.width for lanes in self.vectors)
-            old = self.evaluator.read(Known(terms.of_due[0].memory(self.vectors[0], term), 8 * width, width > 1))
+            old = self.evaluator.read(terms.of_due[0].value(self.vectors[0], term, self.widest))
         for n, lanes in enumerate(self.vectors):
             leaves: list[Operand] = []
             for slot, source in enumerate(terms.sources):
@@ -258,9 +254,11 @@ class Block:
                 else:
                     value = values[n][slot]
                     leaf: Any = self._leaf(source, value, term, reads[value], loaded)
-                    size = 8 * lanes.width
-                    new = {"size": size} if isinstance(leaf, Vec) else {"spread": leaf.spread and lanes.width}
-                    leaves.append(leaf._replace(**new))
+                    if isinstance(leaf, Vec):
+                        leaf = Vec(leaf.number, 8 * lanes.width)
+                    elif leaf.spread:
+                        leaf = leaf._replace(spread=lanes.width)
+                    leaves.append(leaf)
             self._add(terms.segment.template, leaves, n, products)
             if not in_pairs or n % 2 or not (self.registers.free or n):
                 for total, product in products:
@@ -307,7 +305,7 @@ class Block:
 
     def _updated(self, weights: Source, factor: Source, old: Vec, lanes: Vector, term: int) -> Vec:
         """Make the deferred update of a vector of weights: `p -= rate * (old * factor)`. Returns the new weights."""
-        width, by = lanes.width, self._leaf(factor, factor.value(lanes, term), term, 1, {})
+        width, by = lanes.width, self._leaf(factor, factor.value(lanes, term, lanes.width), term, 1, {})
         self.registers.share(old)
         change = self.evaluator.binary("mul", old._replace(size=8 * width), by, width)
         change = self.evaluator.binary("mul", change, self.evaluator.read(self.nest.minus_rate(width)), width)

@@ -151,7 +151,7 @@ class Nest:
         for access in accesses(self.loop):
             if not any(access.lanes[level] for level in moved):
                 source = self.source(access, ())
-                yield from (source.value(each, 0) for each in lanes)
+                yield from (source.value(each, 0, each.width) for each in lanes)
 
     def _moves(self, level: int) -> bool:
         """Whether a loop, not the block alone, goes over a lane count."""

@@ -10,7 +10,7 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import ClassVar, Union
 
-from zoomgrad.engines.machine.buffers.copies import COPY, copy_doubles, rectangles
+from zoomgrad.engines.machine.buffers.copies import COPY, RECTANGLE, copy_doubles, rectangles
 from zoomgrad.engines.machine.buffers.functions import DESCEND, go_on
 from zoomgrad.engines.machine.buffers.rows import READ_ROW
 from zoomgrad.engines.machine.encode import R8, R9, R14, RAX, RBP, RCX, RDI, RSI, Mem, Reg, Vec
@@ -124,14 +124,10 @@ class Section(Lists):
         else:
             code.integer("mov", caller, word(_BUFFERS[what]))
         code.integer("lea", own, Mem(W, 8 * step.loops.gradient_offset * (what == "gradients")))
-        copied = [
-            rectangle
-            for counts, place, index in self._copies(what)
-            for rectangle in rectangles(counts, *((index, place) if takes else (place, index)))
-        ]
-        if copied:
-            code.integer("lea", RBP, code.constant(b"".join(copied)))
-            code.integer("mov", R14, len(copied))
+        table = b"".join(rectangles(copy, takes) for copy in self._copies(what))
+        if table:
+            code.integer("lea", RBP, code.constant(table))
+            code.integer("mov", R14, len(table) // RECTANGLE)
             code.call(COPY)
 
     def _copies(self, what: str) -> Sequence[Copy]:

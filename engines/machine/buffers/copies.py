@@ -8,33 +8,38 @@ A copy is cut into rectangles, which stand in a table, and one routine copies th
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections.abc import Callable, Sequence
 
 from zoomgrad.engines.machine.encode import R8, R9, R10, R11, R12, R14, RAX, RBP, RCX, RDI, RSI, Assembler, Mem, Vec
 from zoomgrad.engines.machine.expression import Evaluator
-from zoomgrad.engines.rerolled.recover.loops import Access
+from zoomgrad.engines.rerolled.recover.loops import Copy
 
 COPY = "copy"
 """The routine that copies the R14 rectangles of the table at RBP from R8 to R9."""
-RECTANGLE = struct.Struct("<8q")
-"""A rectangle in the table: its first places in the source and in the target, its rows and columns, the distances from
-row to row, and those from column to column. Places and distances are in bytes, and the source's come first."""
+RECTANGLE = 64
+"""Bytes of a rectangle in the table: its first place in the source and in the target, its rows and columns, the
+distance from row to row in both, and that from column to column. Places and distances are in bytes."""
 SIDE = 8
 """Rows of a strip. A transposed matrix is copied strip by strip, to use each cache line of the other side whole."""
 
 
-def rectangles(counts: Sequence[int], source: Access, to: Access) -> Iterator[bytes]:
-    """The copies from each place of an access to the same place of another one: the accesses of a Copy."""
-    *outer, rows, columns = counts
-    starts = (access._replace(lanes=access.lanes[:-2]).places(outer).tolist() for access in (source, to))
+def rectangles(copy: Copy, takes: bool) -> bytes:
+    """The table of a copy. takes: from the buffer to the workspace; else the other way."""
+    import numpy as np
+
+    *outer, rows, columns = copy.counts
+    source, to = (copy.entry, copy.place) if takes else (copy.place, copy.entry)
     row, column = (tuple(8 * access.lanes[lane] for access in (source, to)) for lane in (-2, -1))
     is_turned = 8 in row and columns > SIDE
-    distances = (*column, *row) if is_turned else (*row, *column)
-    for source_at, to_at in zip(*starts):
-        for first in range(0, rows, SIDE if is_turned else rows):
-            size = (columns, min(SIDE, rows - first)) if is_turned else (rows, columns)
-            yield RECTANGLE.pack(8 * source_at + first * row[0], 8 * to_at + first * row[1], *size, *distances)
+    firsts = np.arange(0, rows, SIDE if is_turned else rows)
+    table = np.empty((math.prod(outer), len(firsts), RECTANGLE // 8), "<i8")
+    for at, access in enumerate((source, to)):
+        starts = access._replace(lanes=access.lanes[:-2]).places(outer)
+        table[..., at] = 8 * starts[:, None] + row[at] * firsts
+    table[..., 2:] = (columns, SIDE, *column, *row) if is_turned else (rows, columns, *row, *column)
+    table[:, -1, 2 + is_turned] = rows - firsts[-1]  # the last strip may be lower
+    return table.tobytes()
 
 
 def write_copy(evaluator: Evaluator) -> None:
@@ -64,7 +69,7 @@ def write_copy(evaluator: Evaluator) -> None:
             code.label(done)
             code.integer("add", R10, Mem(RBP, 32))
             code.integer("add", R11, Mem(RBP, 40))
-        code.integer("add", RBP, RECTANGLE.size)
+        code.integer("add", RBP, RECTANGLE)
     code.plain("ret")
 
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from typing import Any, NamedTuple, Optional
 
 from zoomgrad.engines.rerolled.form import Form, has_strides
@@ -133,11 +134,6 @@ def _stored(step: Step, weights: Matrix) -> Step:
     shown = (step.loops.loss, *step.loops.outputs)
     if sinks != {(weights.rows, weights.lanes)} or any(weights.base <= at.base < weights.stop for at in shown):
         return step
-    for loop in [run.loop for runs in step.routines.values() for run in runs]:
-        touched = [(matrix, access) for matrix in matrices for access in matrix.accesses(loop)]
-        is_regular = has_strides(loop) and all(matrix.has_rows(*access) for matrix, access in touched)
-        if touched and (not is_regular or any(matrix != touched[0][0] for matrix, _ in touched)):
-            return step
     copies: list[Copy] = []
     for copy in (cut for whole in step.loops.copies for cut in _cut(whole, weights)):
         is_inside = weights.touches(copy.place, copy.counts)
@@ -147,9 +143,11 @@ def _stored(step: Step, weights: Matrix) -> Step:
             entry = weights._replace(rows=0).over(copy.entry, part)  # no place, so it is not moved
             copies.append(Copy(part.over(copy.counts), weights.over(copy.place, part), entry))
         copies += [] if is_inside else [copy]
-    for name, runs in step.routines.items():
-        step = step.with_routine(name, (moved for run in runs for moved in _moved(run, matrices)))
-    return replace(step, loops=replace(step.loops, copies=copies))
+    moved = {name: [list(_moved(run, matrices)) for run in runs] for name, runs in step.routines.items()}
+    if any([] in runs for runs in moved.values()):
+        return step
+    routines = {name: tuple(chain(*runs)) for name, runs in moved.items()}
+    return replace(step, routines=routines, loops=replace(step.loops, copies=copies))
 
 
 def _cut(copy: Copy, matrix: Matrix) -> Iterator[Copy]:
@@ -163,18 +161,19 @@ def _cut(copy: Copy, matrix: Matrix) -> Iterator[Copy]:
 
 
 def _moved(run: Run, matrices: Sequence[Matrix]) -> Iterator[Run]:
-    """The run over matrices in strips; and a run over the last strip, if that has more lanes than the others."""
+    """The runs over the strips of a matrix and over a wider last one; none if the loop goes over it in another way."""
     loop, due = run.loop, run.due
-    matrix = next((each for each in matrices if each.accesses(loop)), None)
+    touched = [(matrix, access) for matrix in matrices for access in matrix.accesses(loop)]
+    matrix = touched[0][0] if touched else None
     if matrix is None:
         yield run
-        return
-    for part in matrix.parts:
-        move, room = partial(matrix.over, part=part), loop.room - part.first if part.first else part.lanes
-        yield replace(
-            run,
-            loop=replace(loop.moved(move), counts=part.over(loop.counts), room=room),
-            due=due and due._replace(before=move(due.before), factor=move(due.factor)),
-            in_strips=part.strips > 1,
-            first=part.first,
-        )
+    elif has_strides(loop) and all(each == matrix and each.has_rows(*access) for each, access in touched):
+        for part in matrix.parts:
+            move, room = partial(matrix.over, part=part), loop.room - part.first if part.first else part.lanes
+            yield replace(
+                run,
+                loop=replace(loop.moved(move), counts=part.over(loop.counts), room=room),
+                due=due and due._replace(before=move(due.before), factor=move(due.factor)),
+                in_strips=part.strips > 1,
+                first=part.first,
+            )
