@@ -532,13 +532,6 @@ DEFECTS = (
         "engines/test_within_buffers.py::test_bits_within_guarded_buffers[digits-4-dense]",
     ),
     Defect(
-        "machine: a sum that was in memory loses its terms",
-        "engines/machine/block.py",
-        "self.evaluator.read(Known(word(Word.SUM), first.size))",
-        "self.evaluator.read(Known(word(Word.MINUS_RATE), first.size))",
-        "engines/test_within_buffers.py::test_bits_within_guarded_buffers[mlp-9x231x2-8-dense]",
-    ),
-    Defect(
         "machine: rows of the caller's parameters are copied to the wrong distance",
         "engines/machine/buffers/copies.py",
         'code.integer("add", R11, Mem(RBP, 40))',

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Union
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
 
 STRAIGHT = 16
 """Up to this many terms of all sums are written one after the other; more are a loop of several terms at a time."""
-TERM_OF_UPDATE = 3
-"""Vector registers for a term whose weight is updated first: the old input, the new input, and a product."""
 RESERVE = 4
 """Vector registers to leave free when values that a loop does not change are read before it."""
 
@@ -92,8 +89,6 @@ class Block:
         self.widest = max(each.width for each in vectors)
         self.sums: dict[int, Vec] = {}
         """The register of each sum that has begun, by the number of its vector."""
-        self.is_spilled = False
-        """Whether the first sum is in memory, at `Word.SUM`."""
         self.target: Optional[Source] = None
         """Where each sum is stored as soon as it is known, to free its register. None: all are stored at the end."""
 
@@ -150,25 +145,11 @@ class Block:
         if not segment.counts:
             self._term(terms, 0)
             return
-        with self._spilled(due), self.evaluator.fixed(self._values_for_all(terms), reserve=RESERVE):
+        with self.evaluator.fixed(self._values_for_all(terms), reserve=RESERVE):
             if run.live_segment == number:
                 self._over_listed(terms)
             else:
                 self._over(terms, 0)
-
-    @contextmanager
-    def _spilled(self, due: Optional[Due]) -> Iterator[None]:
-        """Keep the first sum in memory if too few registers are left. Reading the rate for each vector takes longer."""
-        first = self.sums.get(0)
-        if not due or not first or len(self.registers.free) >= TERM_OF_UPDATE:
-            yield
-            return
-        self.evaluator.store(word(Word.SUM), first)
-        self.registers.release(first)
-        del self.sums[0]
-        self.is_spilled = True
-        yield
-        self.is_spilled, self.sums[0] = False, self.evaluator.read(Known(word(Word.SUM), first.size))
 
     def _over(self, terms: Terms, level: int) -> int:
         """Loops over terms. Returns how many terms of this level the pointers have moved on."""
@@ -294,11 +275,7 @@ class Block:
             self.evaluator.release(one, second)
             return
         value = self.evaluator.evaluate(template, leaves, width)
-        if total is None and self.is_spilled:
-            value = self.evaluator.binary("add", value, word(Word.SUM), width)
-            self.evaluator.store(word(Word.SUM), value)
-            self.evaluator.release(value)
-        elif total is not None:
+        if total is not None:
             products.append((total, value))
         else:
             self.sums[n] = self.evaluator.in_own_register(value, width)

@@ -89,11 +89,9 @@ class Word(IntEnum):
     """A double: a bound on the magnitude of the weights that zero inputs would skip."""
     MINUS_RATE = 24
     """A vector: minus the rate of the waiting update, in every lane."""
-    SUM = 32
-    """A vector: a sum for which a block has no register."""
 
 
-WORDS = Word.SUM + 8
+WORDS = Word.MINUS_RATE + 8
 """The number of words."""
 
 

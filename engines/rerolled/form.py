@@ -73,8 +73,7 @@ class Form:
     def strip(self) -> int:
         """The most lanes side by side: in a tile, or in a block over listed inputs.
 
-        Besides the sums, a term takes two registers, and an update one for its rate. A term of a deferred update takes
-        one more, for which machine code keeps a sum in memory.
+        Besides the sums, a term takes two registers, and an update one for its rate.
         """
         return self.width * (self.registers - 3)
 
@@ -184,7 +183,7 @@ def _most_sums(run: Run, loop: Loop, form: Form, width: int) -> int:
     # Few strips: the processor prefetches each one of a deferred update, and unequal ones would each read a list.
     is_one_strip = run.in_place and run.live_lane is not None and loop.counts[-1] <= form.strip
     if (run.due or is_one_strip) and width > 1:
-        return form.strip // form.width
+        return form.strip // form.width - bool(run.due)  # a term of a deferred update takes one more register
     return form.accumulators if has_many else min(4, form.accumulators)
 
 
