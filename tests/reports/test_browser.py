@@ -73,7 +73,7 @@ FIRST = """
 def test_the_first_screen_answers(full_page, tmp_path, width, height, rows, charts):
     seen = answers(full_page, tmp_path, FIRST.replace("HEIGHT", str(height)), width)
     assert (seen["headline"], seen["charts"]) == (1, charts)
-    assert seen["fastest"] == ["rerolled-machine-sparse", "handwritten-sparse"]
+    assert seen["fastest"] == ["rerolled-machine-sparse", "rerolled-clang-sparse"]
     assert seen["rows"] >= rows
 
 
