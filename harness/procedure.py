@@ -64,7 +64,7 @@ START_STEP = 2.0**-12
 
 MOST_BOUNDED_STEPS = 256
 """Longest stretch of an engine that declares an error bound. Training is chaotic: on `mnist`, the different rounding of
-`rerolled-clang-fast` grows to at most 3.4e-12 in 256 steps, 1e-9 in 1,024, and 9 in 8,192."""
+`rerolled-clang-fast` grows to 3e-12 in 256 steps, 1e-9 in 1,024, and 9 in 8,192."""
 
 MOST_BOUNDED_BATCHES = 16
 """In large batches, its stretch may be this many batches instead. Errors grow from one update to the next."""

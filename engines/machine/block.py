@@ -54,7 +54,7 @@ class Source:
         return Mem(self.base, self.disp + 8 * doubles, self.index, self.scale)
 
     def value(self, lanes: Vector, term: int, widest: int) -> Known:
-        """What is read: a number for each lane, or one for all lanes, spread to the block's widest vector."""
+        """What is read: a number for each lane, or one for all lanes, spread to the widest vector."""
         width = lanes.width if self.lanes[-1] else widest
         return Known(self.memory(lanes, term), 8 * width, width > 1 and not self.lanes[-1])
 

@@ -38,7 +38,7 @@ def rectangles(copy: Copy, takes: bool) -> bytes:
         starts = access._replace(lanes=access.lanes[:-2]).places(outer)
         table[..., at] = 8 * starts[:, None] + row[at] * firsts
     table[..., 2:] = (columns, SIDE, *column, *row) if is_turned else (rows, columns, *row, *column)
-    table[:, -1, 2 + is_turned] = rows - firsts[-1]  # the last strip may be lower
+    table[:, -1, 2 + is_turned] = rows - firsts[-1]  # the last strip may have fewer rows
     return table.tobytes()
 
 

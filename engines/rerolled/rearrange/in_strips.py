@@ -161,7 +161,7 @@ def _cut(copy: Copy, matrix: Matrix) -> Iterator[Copy]:
 
 
 def _moved(run: Run, matrices: Sequence[Matrix]) -> Iterator[Run]:
-    """The runs over the strips of a matrix and over a wider last one; none if the loop goes over it in another way."""
+    """The run if it uses no matrix; else runs over the strips of its matrix, or nothing if it uses that otherwise."""
     loop, due = run.loop, run.due
     touched = [(matrix, access) for matrix in matrices for access in matrix.accesses(loop)]
     matrix = touched[0][0] if touched else None

@@ -91,6 +91,13 @@ def test_products_read_a_number_of_a_row_from_memory_on_amd_only(vendor, monkeyp
     assert [form_of(KINDS["dense"], width, 16).embeds for width in (4, 8)] == [False, vendor == "AuthenticAMD"]
 
 
+@pytest.mark.parametrize("width", WIDTHS)
+def test_blocks_of_a_deferred_update_fit_the_registers(width, monkeypatch):
+    monkeypatch.setattr(Assembler, "back_to", None)  # which would begin smaller blocks
+    trainers = [row.prepare(workloads.load("mlp-9x232x2")) for row in (engines.load("tuple"), machine(width))]
+    assert len({bytes(trainer.train(3) or trainer.losses) for trainer in trainers}) == 1
+
+
 def products(outer, inner, terms):
     """A graph whose sums have three factors. Registers can't hold a usual block of sums and all its factors."""
     of_outer, of_inner = outer * terms, inner * terms
