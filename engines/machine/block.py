@@ -209,7 +209,7 @@ class Block:
     def _term(self, terms: Terms, term: int) -> None:
         """One term of each sum. A value that is read several times is loaded once."""
         sources = {slot: source for slot, source in enumerate(terms.sources) if isinstance(source, Source)}
-        values = [{slot: of.value(lanes, term, self.widest) for slot, of in sources.items()} for lanes in self.vectors]
+        values = [{slot: each.value(v, term, self.widest) for slot, each in sources.items()} for v in self.vectors]
         reads = Counter([of_sum[slot] for of_sum in values for slot in terms.reads if slot in of_sum])
         shares = len(self.vectors) > 1 and terms.segment.template == PRODUCT
         fewest = min([reads[value] for value in reads if not value.is_spread], default=0) if shares else 0

@@ -210,7 +210,7 @@ def strips_of(
             tall, wide = (most, min(most, same)) if run.rows == 1 else form.tile(same)
         tall, wide = max(1, tall // part), max(1, wide // part)
         repeats, end = same // wide, first + same // wide * wide
-        # The last vector gets no tiles of its own, because they would read every number of the rows again.
+        # The last vector joins a strip: tiles of its own would read every number of the rows again.
         taller, wider = form.tile(wide + 1, wide + 1)
         joins = has_sums and part == 1 and widths[end:] == widths[-1:] != [1] and taller > 4
         if repeats > joins:

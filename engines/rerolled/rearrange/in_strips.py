@@ -34,7 +34,7 @@ class Part(NamedTuple):
     strips: int
 
     def over(self, counts: Sequence[int]) -> tuple[int, ...]:
-        """The lane counts of the part, given those of the matrix. Several strips are one more count, the first."""
+        """The lane counts of a loop over the part, from those over the matrix. Several strips add a first count."""
         return (*[self.strips] * (self.strips > 1), *counts[:-1], self.lanes)
 
 
@@ -135,14 +135,14 @@ def _stored(step: Step, weights: Matrix) -> Step:
     if sinks != {(weights.rows, weights.lanes)} or any(weights.base <= at.base < weights.stop for at in shown):
         return step
     copies: list[Copy] = []
-    for copy in (cut for whole in step.loops.copies for cut in _cut(whole, weights)):
-        is_inside = weights.touches(copy.place, copy.counts)
-        if is_inside and not weights.has_rows(copy.place, copy.counts):
+    buffer = weights._replace(rows=0)  # without places, so it moves none
+    for counts, place, entry in (cut for copy in step.loops.copies for cut in _cut(copy, weights)):
+        if not weights.touches(place, counts):
+            copies.append(Copy(counts, place, entry))
+        elif not weights.has_rows(place, counts):
             return step
-        for part in weights.parts if is_inside else ():
-            entry = weights._replace(rows=0).over(copy.entry, part)  # no place, so it is not moved
-            copies.append(Copy(part.over(copy.counts), weights.over(copy.place, part), entry))
-        copies += [] if is_inside else [copy]
+        else:
+            copies += [Copy(p.over(counts), weights.over(place, p), buffer.over(entry, p)) for p in weights.parts]
     moved = {name: [list(_moved(run, matrices)) for run in runs] for name, runs in step.routines.items()}
     if any([] in runs for runs in moved.values()):
         return step
