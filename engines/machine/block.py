@@ -120,16 +120,12 @@ class Block:
         place = target.memory(lanes, 0)
         if self.nest.run.in_place:  # `-= rate * total`; `-= rate * total / batch` for the rows of a whole batch
             width, binary = lanes.width, self.evaluator.binary
-            total = binary("mul", total, self._word(Word.RATE, width), width)
+            total = binary("mul", total, self.evaluator.read(self.nest.rate)._replace(size=8 * width), width)
             if self.nest.run.rows > 1:
-                total = binary("div", total, self._word(Word.SIZE, width), width)
+                total = binary("div", total, self.evaluator.read(Known(word(Word.SIZE), 8 * width, width > 1)), width)
             total = binary("sub", self.evaluator.in_register(place, width), total, width)
         self.evaluator.store(place, total)
         self.registers.release(total)
-
-    def _word(self, which: Word, width: int) -> Vec:
-        """A double among the words, in every lane."""
-        return self.evaluator.read(Known(word(which), 8 * width, width > 1))
 
     # --- loops over terms --------------------------------------------------------------------------------------------
 
@@ -220,9 +216,7 @@ class Block:
         # Zen 4 adds sooner after two multiplications. Of the first two, the second still loads its vector.
         in_pairs = {reads[value] for value in spread} == {2}
         products: list[tuple[Vec, Operand]] = []
-        old = None
-        if terms.due:
-            old = self.evaluator.read(terms.of_due[0].value(self.vectors[0], term, self.widest))
+        old = self.evaluator.read(terms.of_due[0].value(self.vectors[0], term, self.widest)) if terms.due else None
         for n, lanes in enumerate(self.vectors):
             leaves: list[Operand] = []
             for slot, source in enumerate(terms.sources):
@@ -284,9 +278,9 @@ class Block:
         """Make the deferred update of a vector of weights: `p -= rate * (old * factor)`. Returns the new weights."""
         width, by = lanes.width, self._leaf(factor, factor.value(lanes, term, lanes.width), term, 1, {})
         self.registers.share(old)
-        change = self.evaluator.binary("mul", old._replace(size=8 * width), by, width)
-        change = self.evaluator.binary("mul", change, self.evaluator.read(self.nest.minus_rate(width)), width)
+        new, rate = (each._replace(size=8 * width) for each in (old, self.evaluator.read(self.nest.rate)))
         place = weights.memory(lanes, term)
-        new = self.evaluator.binary("add", change, place, width)
+        for name, operand in (("mul", by), ("mul", rate), ("add", place)):
+            new = self.evaluator.binary(name, new, operand, width)
         self.evaluator.store(place, new)
         return new

@@ -129,18 +129,17 @@ class Nest:
     def write(self, block: type[Block]) -> None:
         """Write the nest of a run over one row."""
         lanes = self.strips.block(len(self.limits), self.steps[-2] if len(self.limits) > 1 else 1)
-        width = self.strips.widths[0]
-        rate = self.minus_rate(width) if self.run.due else Known(word(Word.RATE), 8 * width, width > 1)
-        values = chain([rate] if self.run.takes_rate else [], self._invariants(lanes))
+        values = chain([self.rate] if self.run.takes_rate else [], self._invariants(lanes))
         # A smaller part is tried if registers ran out, so it leaves more of them free.
         with self.writer.fixed(values, reserve=(RESERVE + 2) * self.part):
             self._over_lanes(block(self, lanes).write)
 
-    @staticmethod
-    def minus_rate(width: int) -> Known:
-        """Minus the rate of a deferred update. Adding a product with it gives the bits of a subtraction, and the weight
-        can be an operand in memory."""
-        return Known(word(Word.MINUS_RATE), 8 * width)
+    @property
+    def rate(self) -> Known:
+        """The rate of an update in place, or minus the rate of a deferred update: a sum gives the bits of a difference,
+        and its second operand, the weight, can be in memory."""
+        width = self.strips.widths[0]
+        return Known(word(Word.MINUS_RATE), 8 * width) if self.run.due else Known(word(Word.RATE), 8 * width, width > 1)
 
     def _invariants(self, lanes: Sequence[Vector]) -> Iterator[Known]:
         """The values that no loop over lanes changes, to be read before it. Nothing if the nest has loops over terms,

@@ -167,8 +167,9 @@ def widths_of(run: Run, loop: Loop, form: Form) -> list[int]:
     if isinstance(lanes, Count):
         return [width_in_rounds(lanes, loop.room, widest)]
     widths = vector_widths(lanes, loop.room, widest)
-    # For 10 lanes, 8 and 2 rather than 8 and 8. But a list is read once for all lanes.
-    while run.rows > 1 and not run.is_live and widths[-1] // 2 >= lanes - sum(widths[:-1]):
+    # For 10 lanes, 8 and 2 rather than 8 and 8; over one row 8 and 4. But tiles read a list once for all lanes.
+    least = 4 if run.rows == 1 else form.width if run.is_live else 1
+    while widths[-1] // 2 >= max(least, lanes - sum(widths[:-1])):
         widths[-1] //= 2
     return widths
 
@@ -196,28 +197,28 @@ def strips_of(
     """
     usual = widths_of(run, loop, form)
     most, widths = _most_sums(run, loop, form, usual[0]), across or usual
-    has_sums = run.rows > 1 and not run.is_live and any(segment.counts for segment in loop.segments)
+    may_join = part == 1 and (not across if run.rows == 1 else not run.is_live and any(s.counts for s in loop.segments))
     at = first = 0
     while first < len(widths):
         same = len(list(itertools.takewhile(widths[first].__eq__, widths[first:])))
         if run.live_segment is not None:
             # As few strips as possible, because each one reads the list again.
-            strips_in_all = -(-same * form.width // form.strip)
-            tall, wide = 1, -(-same // strips_in_all)
+            most = form.strip // form.width
+            tall, wide = 1, -(-same // -(-same // most))
         elif across:
             tall, wide = 1 if widths[first] > 1 else most, 1
         else:
             tall, wide = (most, min(most, same)) if run.rows == 1 else form.tile(same)
         tall, wide = max(1, tall // part), max(1, wide // part)
         repeats, end = same // wide, first + same // wide * wide
-        # The last vector joins a strip: tiles of its own would read every number of the rows again.
-        taller, wider = form.tile(wide + 1, wide + 1)
-        joins = has_sums and part == 1 and widths[end:] == widths[-1:] != [1] and taller > 4
+        # The last vector joins a strip: blocks of its own would read every number of the rows again.
+        taller = tall if run.rows == 1 else form.tile(wide + 1, wide + 1)[0]
+        joins = may_join and (wide < most if run.rows == 1 else taller > 4) and widths[end:] == widths[-1:] != [1]
         if repeats > joins:
             yield tall, Strips(at, widths[first : first + wide], repeats - joins)
             at += sum(widths[first : first + (repeats - joins) * wide])
         if joins:
-            yield taller, Strips(at, widths[-wider:], 1)
+            yield taller, Strips(at, widths[-wide - 1 :], 1)
         first = end + joins
 
 

@@ -280,17 +280,17 @@ class _Nest:
         for source in sources:
             yield from () if isinstance(source, str) else source.declared
         texts = [[self._read(source, block) for source in sources] for _, block in sums]
-        width = sums[0][1].width
+        widths = {block.width: block for _, block in sums}
         if due:
             before = self._pointer("kept", due.before)
             factor = self._pointer("factor", due.factor)
-            old = f"const {vector(width)} old = {before.read(sums[0][1])};"
-            yield from (*before.declared, *factor.declared, old)
+            yield from (*before.declared, *factor.declared)
+            yield from (f"const {vector(width)} old{width} = {before.read(of)};" for width, of in widths.items())
         # Read operands that sums share only once, just before the first of them: gcc -O1 keeps the order of the loads,
         # and a tile leaves few registers for them. Not in a set's order, which would change the text between processes.
         counted = Counter(text for leaves in texts for text in set(leaves))
         shared: dict[str, str] = {}
-        patterns = {of: spell(segment.template, _BLANKS, of)[0] for of in {block.width for _, block in sums}}
+        patterns = {width: spell(segment.template, _BLANKS, width)[0] for width in widths}
         for n, ((name, block), leaves) in enumerate(zip(sums, texts)):
             if due:  # update each weight and store it; the term uses the new value
                 weights, new = sources[due.slot], f"new{n}"
@@ -298,7 +298,7 @@ class _Nest:
                 there, by = weights.there(block), self._read(factor, block)
                 minus_rate = self._fixed(spread("-rate", block.width), block.width)
                 # Not a difference, because only a sum can have its first operand, the weight, in memory.
-                yield f"const {vector(width)} {new} = {there} + {minus_rate} * (old * {by});"
+                yield f"const {vector(block.width)} {new} = {there} + {minus_rate} * (old{block.width} * {by});"
                 yield f"{there} = {new};"
                 leaves[due.slot] = new
             for text in dict.fromkeys(leaves):
