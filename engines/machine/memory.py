@@ -55,6 +55,11 @@ class Memory:
 
 def function_of_libm(name: str) -> int:
     """The address of a function of the C library for numbers, which gives the bits of Python's `math`."""
+    with suppress(AttributeError):  # glibc keeps, for old programs, `__exp_finite`: exp without its wrapper
+        find = ctypes.CDLL(None).dlvsym
+        find.argtypes, find.restype = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p), ctypes.c_void_p
+        if address := find(None, f"__{name}_finite".encode(), b"GLIBC_2.15"):
+            return int(address)
     for library in ("libm.so.6", None):
         with suppress(OSError, AttributeError):
             address = ctypes.cast(getattr(ctypes.CDLL(library), name), ctypes.c_void_p).value
