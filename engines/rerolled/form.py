@@ -167,7 +167,8 @@ def widths_of(run: Run, loop: Loop, form: Form) -> list[int]:
     if isinstance(lanes, Count):
         return [width_in_rounds(lanes, loop.room, widest)]
     widths = vector_widths(lanes, loop.room, widest)
-    # For 10 lanes, 8 and 2 rather than 8 and 8; over one row 8 and 4. But tiles read a list once for all lanes.
+    # 10 lanes take vectors of 8 and 2, not 8 and 8; over one row 8 and 4. Tiles over lists keep equal vectors, so that
+    # they read each list once.
     least = 4 if run.rows == 1 else form.width if run.is_live else 1
     while widths[-1] // 2 >= max(least, lanes - sum(widths[:-1])):
         widths[-1] //= 2
@@ -176,14 +177,14 @@ def widths_of(run: Run, loop: Loop, form: Form) -> list[int]:
 
 def _most_sums(run: Run, loop: Loop, form: Form, width: int) -> int:
     """The most vectors of sums in a block over one row. width: of its vectors."""
-    if loop.calls or is_listed(loop, -1):
+    if run.live_segment is None and (loop.calls or is_listed(loop, -1)):
         return 1
     # Each addition of a sum waits for the previous one, so other sums fill the time. Without sums there is no wait. But
     # an update reads a factor once for all vectors of its block.
     has_many = any(segment.counts for segment in loop.segments) or (run.in_place and width > 1)
     # Few strips: the processor prefetches each one of a deferred update, and unequal ones would each read a list.
     is_one_strip = run.in_place and run.live_lane is not None and loop.counts[-1] <= form.strip
-    if (run.due or is_one_strip) and width > 1:
+    if run.live_segment is not None or ((run.due or is_one_strip) and width > 1):
         return form.strip // form.width - bool(run.due)  # a term of a deferred update takes one more register
     return form.accumulators if has_many else min(4, form.accumulators)
 
@@ -203,15 +204,15 @@ def strips_of(
         same = len(list(itertools.takewhile(widths[first].__eq__, widths[first:])))
         if run.live_segment is not None:
             # As few strips as possible, because each one reads the list again.
-            most = form.strip // form.width
-            tall, wide = 1, -(-same // -(-same // most))
+            strips_in_all = -(-same // most)
+            tall, wide = 1, -(-same // strips_in_all)
         elif across:
             tall, wide = 1 if widths[first] > 1 else most, 1
         else:
             tall, wide = (most, min(most, same)) if run.rows == 1 else form.tile(same)
         tall, wide = max(1, tall // part), max(1, wide // part)
         repeats, end = same // wide, first + same // wide * wide
-        # The last vector joins a strip: blocks of its own would read every number of the rows again.
+        # The last vector joins the strip before it, because separate blocks would read the rows' numbers again.
         taller = tall if run.rows == 1 else form.tile(wide + 1, wide + 1)[0]
         joins = may_join and (wide < most if run.rows == 1 else taller > 4) and widths[end:] == widths[-1:] != [1]
         if repeats > joins:

@@ -280,17 +280,17 @@ class _Nest:
         for source in sources:
             yield from () if isinstance(source, str) else source.declared
         texts = [[self._read(source, block) for source in sources] for _, block in sums]
-        widths = {block.width: block for _, block in sums}
+        blocks = {block.width: block for _, block in sums}
         if due:
             before = self._pointer("kept", due.before)
             factor = self._pointer("factor", due.factor)
             yield from (*before.declared, *factor.declared)
-            yield from (f"const {vector(width)} old{width} = {before.read(of)};" for width, of in widths.items())
+            yield from (f"const {vector(width)} old{width} = {before.read(block)};" for width, block in blocks.items())
         # Read operands that sums share only once, just before the first of them: gcc -O1 keeps the order of the loads,
         # and a tile leaves few registers for them. Not in a set's order, which would change the text between processes.
         counted = Counter(text for leaves in texts for text in set(leaves))
         shared: dict[str, str] = {}
-        patterns = {width: spell(segment.template, _BLANKS, width)[0] for width in widths}
+        patterns = {width: spell(segment.template, _BLANKS, width)[0] for width in blocks}
         for n, ((name, block), leaves) in enumerate(zip(sums, texts)):
             if due:  # update each weight and store it; the term uses the new value
                 weights, new = sources[due.slot], f"new{n}"
