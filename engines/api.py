@@ -1,7 +1,7 @@
 """What engines raise, and what they see of a workload.
 
-Every engine and every worker uses this module. An engine sees a workload through the `Workload` protocol, so `engines`
-imports none of our other packages. An engine is a Row (`row`), and what it prepares is a Trainer (`training`).
+An engine sees a workload through the `Workload` protocol, so `engines` imports none of our other packages. An engine is
+a Row (`row`), and what it prepares is a Trainer (`training`).
 """
 
 from __future__ import annotations

@@ -113,7 +113,7 @@ def ask(
 
 
 class Programs:
-    """Run programs side by side, each in a new process group, within limits. The block's end kills those still running.
+    """Run programs side by side, each in a new process group, within limits. Leaving the block kills what they started.
 
     seconds: from the start of `finish`. most_bytes: of what all of them write into one pipe. limits: as for
     `lower_limits`. session: whether each begins a session, whose members the caller ends.
@@ -130,8 +130,8 @@ class Programs:
         session: bool = False,
     ) -> None:
         self.seconds, self.most_bytes, self.limits = seconds, most_bytes, limits
-        self._group = {"start_new_session": True} if session else _OWN_GROUP
-        self._place: dict[str, Any] = {"cwd": folder, "env": surroundings() if environment is None else environment}
+        own = {"start_new_session": True} if session else _OWN_GROUP
+        self._place = {**own, "cwd": folder, "env": surroundings() if environment is None else environment}
         self._processes: list[subprocess.Popen[bytes]] = []
         reads, writes = os.pipe()
         self._output, self._input = os.fdopen(reads, "rb", 0), os.fdopen(writes, "wb", 0)
@@ -140,7 +140,12 @@ class Programs:
         return self
 
     def __exit__(self, *_: object) -> None:
-        _kill(self._processes)
+        # A group outlives its leader: a driver that died may leave its compiler behind.
+        for process in self._processes:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+        for process in self._processes:
+            process.wait()
         self._output.close()
         self._input.close()
 
@@ -153,7 +158,6 @@ class Programs:
                 stdout=self._input,
                 stderr=subprocess.STDOUT if errors else subprocess.DEVNULL,
                 **self._place,
-                **self._group,
             )
         except (OSError, ValueError, subprocess.SubprocessError) as error:
             raise NoAnswer(f"can't be started ({getattr(error, 'strerror', None) or error})") from None
@@ -191,16 +195,6 @@ class Programs:
             how = f"ended with exit code {code}" if code > 0 else f"was ended by {name}"
             raise NoAnswer(how, answer, code=code)
         return answer
-
-
-def _kill(processes: Sequence[subprocess.Popen[bytes]]) -> None:
-    """Kill those programs that still run, and what they and the others started."""
-    # A group outlives its leader: a driver that died may leave its compiler behind.
-    for process in processes:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-    for process in processes:
-        process.wait()
 
 
 _OWN_GROUP: dict[str, Any] = {"process_group": 0} if sys.version_info >= (3, 11) else {"start_new_session": True}

@@ -184,7 +184,6 @@ def check_labels(columns: Sequence[Column], first_row: int = 0, rows: Optional[i
 
 
 def _with_numbers(column: Column) -> Column:
-    """The column with checked numbers."""
     width = whole(column.width, "a column's width", 0)
     if not width:
         raise ValueError("a column has 0 inputs per row; it must have at least one")
@@ -195,7 +194,6 @@ def _with_numbers(column: Column) -> Column:
 
 
 def _with_data(column: Column) -> Column:
-    """The column with checked data."""
     data, width, _, one_hot = column
     view = _view_of(data)
     if one_hot and view.format != "B":

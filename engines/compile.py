@@ -72,10 +72,7 @@ def compile(  # noqa: A001  (the verb of all that follows)
 
 
 def tape_of(trace: Callable[[], Graph], clock: Clock) -> tuple[Tape, list[float], list[float]]:
-    """The tape of a graph, and the numbers of its inputs and parameters.
-
-    The graph is freed as soon as the tape exists if nobody else holds it.
-    """
+    """The tape of a graph, and the numbers of its inputs and parameters."""
     with clock.phase("trace"):
         graph = trace()
     with clock.phase("lower"):

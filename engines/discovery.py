@@ -37,12 +37,10 @@ ENGINE_FILES, WORKLOAD_FILES = "ZOOMGRAD_ENGINE_FILES", "ZOOMGRAD_WORKLOAD_FILES
 
 
 class Problem(NamedTuple):
-    """A file or engine that was left out."""
+    """A file or engine that was left out: the file, and the reason in one line."""
 
     where: str
-    """The file."""
     what: str
-    """The reason, in one line."""
 
     def __str__(self) -> str:
         return f"{self.where}: {self.what}"
@@ -120,9 +118,6 @@ def said(error: BaseException) -> str:
         text = ""
     kind = type(error).__name__
     return one_line(f"{kind}: {text}" if text else kind)
-
-
-# --- files from outside -----------------------------------------------------------------------------------------------
 
 
 def from_outside(variable: str, name: str, problems: list[Problem]) -> Iterator[tuple[str, ModuleType]]:

@@ -10,9 +10,6 @@ from typing import Optional, Union
 CACHE = "ZOOMGRAD_CACHE"
 """Environment variable: the folder of all caches, or `off`, which switches off what can be computed again."""
 
-DRAFT = ".draft"
-"""Ends the name of a file that is being written."""
-
 # Without O_EXCL and O_NOFOLLOW, a link planted at the draft's path would redirect the write to its target.
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | sum(getattr(os, f"O_{n}", 0) for n in ("NOFOLLOW", "CLOEXEC", "BINARY"))
 
@@ -26,7 +23,7 @@ def write_atomically(
     old file is unchanged then.
     """
     path = Path(path)
-    draft = path.with_name(f".{os.urandom(8).hex()}{DRAFT}")
+    draft = path.with_name(f".{os.urandom(8).hex()}.draft")
     try:
         descriptor = os.open(draft, _NEW, mode)
         try:

@@ -1,7 +1,6 @@
 """An engine's name -> its row of the table and its options: `rerolled-gcc+generic+threads=2`.
 
-The row's name comes first, then options in the order of OPTIONS, each after a plus sign, so that an engine has one
-name. `check` says why a row can't take an option and what to use instead.
+The row's name comes first, then options in the order of OPTIONS, each after a plus sign, so an engine has one name.
 """
 
 from __future__ import annotations

@@ -98,7 +98,6 @@ class Row:
 
     @property
     def flags(self) -> tuple[str, ...]:
-        """The flags of that compiler."""
         return ()
 
     def compile(
@@ -128,18 +127,15 @@ class Row:
 
 def mlp_refusal(workload: Workload, activations: Sequence[str]) -> Optional[str]:
     """Why an engine of whole models, written for MLPs with these activations, can't run a workload; None if it can."""
-    network = workload.network
+    network, losses = workload.network, ("cross_entropy", "squared_error")
     if network is None:
         return "it is written for MLPs, and this model is not an MLP"
     if network.activation not in activations:
         return f"it is written for {' and '.join(activations)}, and this model has {network.activation}"
-    if network.loss not in MLP_LOSSES:
-        return f"it is written for {' and '.join(MLP_LOSSES)}, and this loss is {network.loss}"
+    if network.loss not in losses:
+        return f"it is written for {' and '.join(losses)}, and this loss is {network.loss}"
     if workload.optimiser is not SGD:
         return f"it is written for plain descent, and this optimiser is {workload.optimiser.name}"
     if network.samples != 1:
         return f"it is written for one sample per step, and a step of this workload has {network.samples:,}"
     return None
-
-
-MLP_LOSSES = ("cross_entropy", "squared_error")

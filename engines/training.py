@@ -13,11 +13,7 @@ from zoomgrad.engines.arguments import whole
 
 
 class Trainer:
-    """A model under training. Parameters and gradients are doubles, in the order of the model's parameters.
-
-    This class has the start of a training, its losses, and the numbers that its steps depend on. Subclasses take the
-    steps.
-    """
+    """A model under training. Parameters and gradients are doubles, in the order of the model's parameters."""
 
     phases: Mapping[str, float] = MappingProxyType({})
     """Seconds by phase (`trace`, `lower`, `generate`, `compile`, `load`), which add up to the time that `prepare` took;
@@ -53,8 +49,7 @@ class Trainer:
         """Return to the starting parameters and to step 0, with an update after every `batch` steps.
 
         rows: train on the first `rows` rows only, and wrap around after them. Raises ValueError if there are fewer.
-        first: the row of step 0.
-        parameters: start from these parameters instead. An engine whose weights are constants can't.
+        first: the row of step 0. parameters: start from these instead. An engine whose weights are constants can't.
         """
         self._batch = whole(batch, "batch", 1)
         if rows is not None:

@@ -24,10 +24,7 @@ class Clock:
 
     @contextlib.contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Start that phase, or continue it. It lasts until the next one starts, so it includes what follows the block.
-
-        When the block ends, `phases` includes it.
-        """
+        """Start or continue that phase, which lasts until the next one. When the block ends, `phases` includes it."""
         self._turn_to(name)
         yield
         self._turn_to(name)
@@ -46,7 +43,6 @@ class Clock:
             self.sizes["looped_share"] = looped_rows / self.sizes["tape_rows"]
 
     def stop(self) -> None:
-        """End the last phase."""
         self._turn_to(None)
 
     def _turn_to(self, name: Optional[str]) -> None:

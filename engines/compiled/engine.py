@@ -34,7 +34,6 @@ class Compiled(Row):
 
     @cached_property
     def Value(self) -> Any:  # noqa: N802  (a class)
-        """The class that records: in C where it can be built, else in Python."""
         return recorder()
 
     def check(self) -> None:
@@ -80,7 +79,6 @@ class Compiled(Row):
         return "weights are constants in steps of one length only" if workload.varies else None
 
     def _prepare(self, workload: Workload) -> Trainer:
-        """Compile the workload's step and check its rows."""
         from zoomgrad.engines.compile import compile as compile_graph
         from zoomgrad.engines.lengths.prepare import prepare_lengths
 

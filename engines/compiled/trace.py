@@ -25,20 +25,15 @@ class Graph(NamedTuple):
     """Values whose data each forward pass returns."""
 
     def tape(self) -> Tape:
-        """The tape of the graph, checked if CHECKED is set."""
         tape = linearize(self.loss, inputs=self.inputs, parameters=self.parameters, outputs=self.outputs)
         return check(tape) if CHECKED else tape
 
     def numbers(self) -> tuple[list[float], list[float]]:
-        """The numbers of its inputs and of its parameters."""
         return [v.data for v in self.inputs], [v.data for v in self.parameters]
 
 
 def trace(workload: Workload, row: array[float], model: Optional[Any] = None) -> Graph:
-    """The graph of the workload's step on that row. Explains a domain error to the user.
-
-    model: by default, a new one.
-    """
+    """The graph of the workload's step on that row, by default for a new model. Explains domain errors to the user."""
     value = recorder()
     try:
         model = workload.model(nn.bind(value)) if model is None else model

@@ -13,7 +13,6 @@ from typing import Any
 from zoomgrad.engines.api import Unavailable
 from zoomgrad.engines.asking import surroundings, which
 
-RENDER_SECONDS = 60
 RECORD = " shape=record"
 
 LARGE = 500
@@ -45,7 +44,7 @@ class Drawing(str):
                 env=surroundings(),
                 capture_output=True,
                 check=True,
-                timeout=RENDER_SECONDS,
+                timeout=60,
             )
         except (subprocess.SubprocessError, OSError) as error:
             raise Unavailable(
@@ -68,10 +67,7 @@ class Drawing(str):
 
 
 def draw_dot(root: Any, format: str = "svg", rankdir: str = "LR") -> Drawing:  # noqa: A002  (micrograd's name)
-    """Draw the graph below `root`, from left to right, or from top to bottom if `rankdir` is `TB`.
-
-    format: only `svg`, as in micrograd's notebook.
-    """
+    """Draw the graph below `root`, from left to right, or from top to bottom if `rankdir` is `TB`."""
     if format != "svg" or rankdir not in ("LR", "TB"):
         raise ValueError(
             f"no drawing with format={format!r} and rankdir={rankdir!r}\n  Use format='svg', and 'LR' or 'TB'."

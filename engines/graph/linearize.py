@@ -72,7 +72,6 @@ class _Walk:
         self.stack: list[Value] = []
 
     def mark(self, code: int, values: Sequence[Value]) -> None:
-        """Mark leaves as inputs or parameters."""
         kind = LEAVES[code]
         for index, v in enumerate(values):
             _check_recorded(f"{kind}s[{index}]", v)

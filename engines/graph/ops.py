@@ -63,5 +63,7 @@ OPS = {
     )
 }
 
-LIBM = sorted({call for op in OPS.values() for expr in op.exprs for call in calls(expr)})
+LIBM = sorted(
+    {(call.primitive, len(call.operands)) for op in OPS.values() for expr in op.exprs for call in calls(expr)}
+)
 """The libm functions that the table calls, each with its number of arguments."""

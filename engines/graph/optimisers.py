@@ -10,7 +10,7 @@ Example: momentum keeps one number, m. Its update is `m = 0.9 * m + q / batch`, 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -20,6 +20,16 @@ from zoomgrad.engines.graph.expr import PYTHON, Expr, Leaf, call
 Q, RATE, BATCH, UPDATE = Leaf("q"), Leaf("rate"), Leaf("batch"), Leaf("update")
 """A parameter's gradient, summed over a batch; the learning rate; the number of steps in the batch; the number of the
 update, which counts from 1."""
+
+
+def power(base: float, exponent: float) -> float:
+    """libm's `pow`, which raises nothing."""
+    try:
+        return math.pow(base, exponent)
+    except OverflowError:
+        return math.inf
+    except ValueError:
+        return math.nan
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,48 +50,33 @@ class Optimiser:
 
     @cached_property
     def _factors(self) -> Callable[..., tuple[float, ...]]:
-        return _function([UPDATE.name], self.factors, self.factors, power)
+        return _function([UPDATE.name], self.factors, power)
 
     @property
     def changes(self) -> dict[str, Expr]:
         """Each state and last the parameter `p` -> its next value."""
         return {**self.states, "p": Leaf("p") - self.change}
 
-    @cached_property
-    def function(self) -> Callable[..., tuple[float, ...]]:
+    def function(self, pow_: Callable[..., Any] = power) -> Callable[..., tuple[Any, ...]]:
         """The update of one parameter: a function of it, its gradient, numbers, batch and states.
 
-        Returns the parameter and the states.
+        pow_: computes powers, for example of arrays. Returns the states and the parameter.
         """
-        return self.function_with(power)
-
-    def function_with(self, pow_: Callable[..., Any]) -> Callable[..., tuple[Any, ...]]:
-        """The same with another `pow`, for example over arrays."""
         arguments = ("p", Q.name, RATE.name, *self.factors, BATCH.name, *self.states)
-        return _function(arguments, self.changes, ["p", *self.states], pow_)
+        return _function(arguments, self.changes, pow_)
 
 
 def _function(
-    arguments: Sequence[str], changes: Mapping[str, Expr], results: Iterable[str], pow_: Callable[..., Any]
+    arguments: Sequence[str], changes: Mapping[str, Expr], pow_: Callable[..., Any]
 ) -> Callable[..., tuple[Any, ...]]:
     """A Python function that gives each name its expression in turn, and returns the results."""
     leaves = {name: name for name in arguments}
     lines = [f"def function({', '.join(arguments)}):"]
     lines += [f"    {name} = {PYTHON.spell(expr, leaves)[0]}" for name, expr in changes.items()]
-    lines.append(f"    return ({''.join(f'{name}, ' for name in results)})")
+    lines.append(f"    return ({''.join(f'{name}, ' for name in changes)})")
     names: dict[str, Any] = {"pow": pow_, "__name__": __name__}
     exec("\n".join(lines), names)  # noqa: S102  (text from these expressions, not from input)
     return names["function"]  # type: ignore[no-any-return]
-
-
-def power(base: float, exponent: float) -> float:
-    """libm's `pow`, which raises nothing."""
-    try:
-        return math.pow(base, exponent)
-    except OverflowError:
-        return math.inf
-    except ValueError:
-        return math.nan
 
 
 MEAN, M, V = Q / BATCH, Leaf("m"), Leaf("v")

@@ -74,7 +74,6 @@ class Tape:
         return index if self.ops[row] in (INPUT, PARAMETER) else self.constants[index]
 
     def rows_of(self, code: int) -> Iterator[int]:
-        """All rows with this code, in order."""
         row = self.ops.find(code)
         while row >= 0:
             yield row

@@ -1,4 +1,4 @@
-"""How the engines without a Value run: `mlp.c`, compiled for the machine that runs it.
+"""How the engines without a Value run, which train whole models only: `mlp.c`, compiled for the machine that runs it.
 
 The result is an ordinary Kernel. Its C depends on the workload's network instead of a graph: macros have the network's
 sizes, so that loops have constant lengths, and its loss. The text includes no headers and needs only libm.
@@ -26,9 +26,6 @@ from zoomgrad.engines.kernel.trainer import CompiledTrainer
 from zoomgrad.engines.options import Options
 from zoomgrad.engines.row import Row, mlp_refusal
 
-# The C requests unrolling where it pays off. Elsewhere, unrolling would double the compile time.
-FLAGS = (*toolchains.STRICT, "-O2", "-fno-unroll-loops")
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ByHand(Row):
@@ -40,11 +37,10 @@ class ByHand(Row):
     takes: Sequence[str] = ("generic", "fma")
 
     def check(self) -> None:
-        tool = self.toolchain()
-        if self.options.fma:
-            toolchains.check_fused(tool)
-        interface()
         self.lanes()  # asks the compiler now, not while phases are timed
+        if self.options.fma:
+            toolchains.check_fused(self.toolchain())
+        interface()
 
     def toolchain(self) -> toolchains.Toolchain:
         """Return the newest Clang, or else the newest gcc. Raises Unavailable if there is neither."""
@@ -53,7 +49,9 @@ class ByHand(Row):
     @property
     def flags(self) -> tuple[str, ...]:
         machine = (*native(), *WIDE) if self.options.native else ()
-        return (*FLAGS, *machine, *(toolchains.FUSED if self.options.fma else ()))
+        fused = toolchains.FUSED if self.options.fma else ()
+        # The C requests unrolling where it pays off. Elsewhere, unrolling would double the compile time.
+        return (*toolchains.STRICT, "-O2", "-fno-unroll-loops", *machine, *fused)
 
     def lanes(self) -> int:
         """Doubles in a vector of the C. Raises Unavailable without a compiler."""
@@ -68,12 +66,11 @@ class ByHand(Row):
             "CROSS_ENTROPY": int(network.loss == "cross_entropy"),
             "SPARSE": int(self.options.sparse),
         }
-        headers = ["rerolled/emit/vectors.h", "kernel/kernel.h", "kernel/rows.h", "kernel/training.h"]
+        files = ["rerolled/emit/vectors.h", "kernel/kernel.h", "kernel/rows.h", "kernel/training.h"]
         if self.options.sparse:
             macros.update(FIRST=0, LISTED=network.shape[0], FACTOR_COUNT=network.shape[1])  # for zeros.h
-            headers += ["rerolled/emit/live.h", "rerolled/emit/zeros.h"]
-        files = (*headers, "handwritten/mlp.c", "kernel/train.c")
-        return unit([defines(**macros), *map(Include, files)])
+            files += ["rerolled/emit/live.h", "rerolled/emit/zeros.h"]
+        return unit([defines(**macros), *map(Include, [*files, "handwritten/mlp.c", "kernel/train.c"])])
 
     def supports(self, workload: Workload) -> Optional[str]:
         network = workload.network

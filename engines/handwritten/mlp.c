@@ -176,7 +176,6 @@ static double loss(const double *y, const double *target)
 
 static void loss_backward(const double *y, const double *target, double *gradient)
 {
-    (void)y, (void)target;
     for (int i = 0; i < OUTPUTS; i++)
         gradient[i] = 2.0 * net.e[i];
 }
@@ -287,7 +286,6 @@ static void update_all(double rate, double batch)
 
 double forward(const double *restrict x, const double *restrict p, double *restrict w, double *restrict y)
 {
-    (void)w;
     begin(p);
     __builtin_memcpy(net.x, x, (INPUTS + OUTPUTS) * sizeof(double));
 #if SPARSE
@@ -299,7 +297,6 @@ double forward(const double *restrict x, const double *restrict p, double *restr
 /* A preceding forward pass over the same x and p has left the intermediate values. */
 void backward(const double *restrict x, const double *restrict p, double *restrict w, double *restrict q)
 {
-    (void)x, (void)p, (void)w;
     copy(&net.q, q, 1);
     backward_pass();
     add_all();

@@ -58,17 +58,16 @@ class ReplayingTrainer(ScalarTrainer):
 
     def _graph_for(self, row: array[float]) -> _Graph:
         """The graph for rows of that length, which the first of them builds."""
-        if len(row) in self._graphs:
-            return self._graphs[len(row)]
-        inputs = [self.Value(x) for x in row]
-        outputs = self._workload.outputs(self._model, inputs)
-        loss = self._workload.loss(self._model, inputs, outputs)
-        computed = [v for v in loss.topo() if v._prev]
-        if not all(v._contribute in FORWARD for v in computed):
-            raise Unavailable("replay can't compute an operation that a program adds", "Use `--engine hoisted`.")
-        forward = [(FORWARD[v._contribute], v, v._prev[0], v._prev[-1]) for v in computed]
-        backward = [(v._contribute, v) for v in reversed(computed)]
-        self._graphs[len(row)] = _Graph(inputs, outputs, loss, forward, backward)
+        if len(row) not in self._graphs:
+            inputs = [self.Value(x) for x in row]
+            outputs = self._workload.outputs(self._model, inputs)
+            loss = self._workload.loss(self._model, inputs, outputs)
+            computed = [v for v in loss.topo() if v._prev]
+            if not all(v._contribute in FORWARD for v in computed):
+                raise Unavailable("replay can't compute an operation that a program adds", "Use `--engine hoisted`.")
+            forward = [(FORWARD[v._contribute], v, v._prev[0], v._prev[-1]) for v in computed]
+            backward = [(v._contribute, v) for v in reversed(computed)]
+            self._graphs[len(row)] = _Graph(inputs, outputs, loss, forward, backward)
         return self._graphs[len(row)]
 
     def predict(self, row: array[float]) -> array[float]:

@@ -1,8 +1,6 @@
 """The training contract over a Value class: row -> loss -> gradients -> update.
 
-The trainer here builds a new graph for every step, as micrograd does; that of `replay`, which takes steps in another
-way, builds it once. A step is a sequence of stages, one method each, so that a profiler can time them
-(`harness/worker/anatomy.py`).
+A step is a sequence of stages, one method each, so that a profiler can time them (`harness/worker/anatomy.py`).
 """
 
 from __future__ import annotations
@@ -32,6 +30,7 @@ class ScalarTrainer(Trainer):
         self.Value = nn.Neuron.Value
         self._model = workload.model(nn)
         self._parameters = self._model.parameters()
+        self._function = workload.optimiser.function()
         super().__init__(self.parameters(), workload)
         self._begin(self._start)
 
@@ -61,10 +60,7 @@ class ScalarTrainer(Trainer):
                 self.update(finite_rate(self._workload.rate(number), number))
 
     def _step(self, row: array[float]) -> float:
-        """Run forward and, if the workload learns, backward for one row, which adds to the parameters' gradients.
-
-        Returns the loss.
-        """
+        """Run forward and, if the workload learns, backward for one row. Returns the loss."""
         self.build(row)
         if self._workload.learns:
             self.backward()
@@ -91,9 +87,9 @@ class ScalarTrainer(Trainer):
                 p.data -= rate * p.grad / batch
                 p.grad = 0.0
             return
-        function, numbers = optimiser.function, optimiser.numbers(len(self.losses) // batch - 1, rate)
+        function, numbers = self._function, optimiser.numbers(len(self.losses) // batch - 1, rate)
         for p, kept in zip(self._parameters, self._kept):
-            p.data, *kept[:] = function(p.data, p.grad, *numbers, batch, *kept)
+            *kept[:], p.data = function(p.data, p.grad, *numbers, batch, *kept)
             p.grad = 0.0
 
     def parameters(self) -> array[float]:

@@ -58,7 +58,6 @@ class Buffer:
         self._export = memoryview(self.array)  # pins the length, see EXPORTS_PIN
 
     def overlaps(self, view: memoryview) -> bool:
-        """Whether a view shares memory with this buffer."""
         start, (ours, length) = address(view), self.array.buffer_info()
         return start < ours + 8 * length and ours < start + view.nbytes
 

@@ -82,10 +82,7 @@ def write(file: Path, content: bytes) -> None:
 
 @contextlib.contextmanager
 def build(tool: Toolchain, units: Sequence[str], flags: Sequence[str]) -> Iterator[Built]:
-    """Compile the translation units in parallel and link them. The object is removed at the block's end.
-
-    Raises BuildFailed.
-    """
+    """Compile the units in parallel and link them. The object is removed at the block's end. Raises BuildFailed."""
     with private_folder() as folder:
         files = [folder / f"unit_{index}.c" for index in range(len(units))]
         for file, text in zip(files, units):

@@ -62,8 +62,7 @@ class For(NamedTuple):
 
     def printed(self, indent: str) -> list[str]:
         onwards = f"{self.name}++" if self.step == 1 else f"{self.name} += {self.step}"
-        counts = f"long long {self.name} = {self.start}; {self.name} < {self.stop}; {onwards}"
-        head = f"{indent}for ({counts})"
+        head = f"{indent}for (long long {self.name} = {self.start}; {self.name} < {self.stop}; {onwards})"
         body = print_statements(self.body, indent + INDENT)
         return [head, *body] if _is_simple(self.body) else [f"{head} {{", *body, f"{indent}}}"]
 

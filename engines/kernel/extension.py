@@ -1,12 +1,7 @@
-"""A kernel's C -> a CPython extension module instead of cffi, to compare the cost of calls and of compiling Python.h.
-
-The module has multi-phase initialisation, fastcall methods and no state. `module.c` checks every argument, so a wrong
-one raises an exception.
-"""
+"""A kernel's C -> a CPython extension module, to compare the cost of calls and of compiling Python.h with cffi's."""
 
 from __future__ import annotations
 
-import importlib.machinery
 import importlib.util
 import sys
 import sysconfig
@@ -31,11 +26,10 @@ LIMITED_API = "#define Py_LIMITED_API 0x030b0000\n" if sys.version_info >= (3, 1
 
 def load_module(name: str, path: str) -> Any:
     """Load an extension module of that name from a file. Raises ImportError or OSError if the system refuses it."""
-    loader = importlib.machinery.ExtensionFileLoader(name, path)
-    spec = importlib.util.spec_from_loader(name, loader)
-    assert spec is not None
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None and spec.loader is not None  # because the path ends in `.so`
     module = importlib.util.module_from_spec(spec)
-    loader.exec_module(module)
+    spec.loader.exec_module(module)
     return module
 
 
@@ -55,9 +49,7 @@ class Extension(PythonKernel):
         return array("d", [0.0]) * self._workspace
 
     def train(self, buffers: Buffers, stretch: Stretch) -> int:
-        columns, *rest = stretch
-        done: int = self._module.train(*buffers, tuple(columns), *rest)
-        return done
+        return int(self._module.train(*buffers, tuple(stretch.columns), *stretch[1:]))
 
 
 def as_module(source: Source, outputs: int, name: str = MODULE, parameters: Sequence[float] = ()) -> Source:
@@ -66,10 +58,9 @@ def as_module(source: Source, outputs: int, name: str = MODULE, parameters: Sequ
     parameters: the numbers to start with, for a module that is kept.
     """
     (kernel,) = source.units
-    python = ["#define PY_SSIZE_T_CLEAN", "#include <Python.h>"]
     head = unit(
         [
-            Text([*LIMITED_API.splitlines(), *python]),
+            Text([*LIMITED_API.splitlines(), "#define PY_SSIZE_T_CLEAN", "#include <Python.h>"]),
             defines(NAME=f'"{name}"', INIT=f"PyInit_{name}", STARTING_PARAMETERS=len(parameters)),
             defines(WORKSPACE=source.workspace, OUTPUTS=outputs, MOST_COLUMNS=MOST_COLUMNS + 1),  # `predict` adds one
             Text(table("starting_parameters", parameters)),
@@ -89,8 +80,9 @@ def check_python(instead: str) -> None:
             "the module needs the limited API or the global interpreter lock, which free-threaded Python lacks",
             f"Use `{instead}`, or a Python with the lock.",
         )
-    if not (_include() / "Python.h").is_file():
-        raise Unavailable(f"there is no Python.h in {_include()}", "Install Python's headers, as in `python3-dev`.")
+    include = sysconfig.get_path("include")
+    if not Path(include, "Python.h").is_file():
+        raise Unavailable(f"there is no Python.h in {include}", "Install Python's headers, as in `python3-dev`.")
 
 
 def abi() -> str:
@@ -101,8 +93,4 @@ def abi() -> str:
 def include_flags() -> tuple[str, ...]:
     """Search paths for Python.h and the platform headers that it includes."""
     platform = Path("/usr/include") / (sysconfig.get_config_var("MULTIARCH") or "")
-    return (f"-I{_include()}", *([f"-I{platform}"] if platform.is_dir() else []))
-
-
-def _include() -> Path:
-    return Path(sysconfig.get_path("include"))
+    return (f"-I{sysconfig.get_path('include')}", *([f"-I{platform}"] if platform.is_dir() else []))

@@ -59,9 +59,8 @@ def keep(file: Path, content: bytes) -> None:
     """Write a file, unless others could change the folder's files. Raises OSError."""
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     if _is_private(file.parent):
-        digest = hashlib.sha256(content).hexdigest()
         # Not durable: to build again what a crash truncated is cheaper than a sync.
-        write_atomically(file, f"{digest}\n", content, mode=0o600, durable=False)
+        write_atomically(file, f"{hashlib.sha256(content).hexdigest()}\n", content, mode=0o600, durable=False)
 
 
 def read(file: Path) -> Optional[bytes]:

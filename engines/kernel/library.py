@@ -85,15 +85,13 @@ class Library:
         rates, losses = self._pointer(rates), self._pointer(losses)
         fields = [described, len(columns), columns[0].rows, *counts, rates, losses, learns, y_step]  # as in `kernel.h`
         new = self._ffi.new
-        done: int = self._lib.train(new("struct buffers *", pointers), new("struct stretch *", fields))
-        return done
+        return int(self._lib.train(new("struct buffers *", pointers), new("struct stretch *", fields)))
 
     def _pointer(self, buffer: Any) -> Any:
         # Require a writable buffer. Otherwise PyPy's cffi silently copies a buffer that it can't address.
         return self._ffi.from_buffer("double[]", buffer, True)
 
     def address(self, function: str) -> int:
-        """The address of one of the kernel's functions."""
         return int(self._ffi.cast("uintptr_t", getattr(self._lib, function)))
 
     def described(self, columns: Sequence[Column]) -> tuple[Any, list[Any]]:

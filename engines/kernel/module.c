@@ -7,11 +7,9 @@
      MOST_COLUMNS               the most columns of a call
      STARTING_PARAMETERS        how many `starting_parameters` there are */
 
-enum { MOST_BUFFERS = 7 };
-
 /* The columns of a call, and all its buffers. */
 struct parts {
-    Py_buffer views[MOST_BUFFERS + MOST_COLUMNS];
+    Py_buffer views[7 + MOST_COLUMNS]; /* x, p, w, y, q, rates and losses, then the columns */
     struct column columns[MOST_COLUMNS];
     double quotients[MOST_COLUMNS][256];
     Py_ssize_t count, rows;
@@ -140,7 +138,6 @@ static PyObject *module_forward(PyObject *self, PyObject *const *args, Py_ssize_
 {
     Py_buffer views[4];
     struct taken t = {NULL, views, 0};
-    (void)self;
     if (!count_is("forward", count, 4) || !take_xpw(&t, args) || !take(&t, args[3], "y", OUTPUTS, 1))
         return end(&t, NULL);
     return end(&t, PyFloat_FromDouble(forward(t.views[0].buf, t.views[1].buf, t.views[2].buf, t.views[3].buf)));
@@ -150,7 +147,6 @@ static PyObject *module_backward(PyObject *self, PyObject *const *args, Py_ssize
 {
     Py_buffer views[4];
     struct taken t = {NULL, views, 0};
-    (void)self;
     if (!count_is("backward", count, 4) || !take_xpw(&t, args) || !take(&t, args[3], "q", PARAMETERS, 1))
         return end(&t, NULL);
     backward(t.views[0].buf, t.views[1].buf, t.views[2].buf, t.views[3].buf);
@@ -164,7 +160,6 @@ static PyObject *module_train(PyObject *self, PyObject *args)
     PyObject *named[5], *columns, *rates, *losses;
     Py_ssize_t first_row, steps, batch, taken, y_step;
     int learns;
-    (void)self;
     if (!PyArg_ParseTuple(args, "OOOOOOnnnnOOpn:train", &named[0], &named[1], &named[2], &named[3], &named[4], &columns,
                           &first_row, &steps, &batch, &taken, &rates, &losses, &learns, &y_step))
         return NULL;
@@ -217,12 +212,11 @@ static PyMethodDef methods[] = {
 static int add_constants(PyObject *self)
 {
     PyObject *start = PyBytes_FromStringAndSize((const char *)starting_parameters, STARTING_PARAMETERS * 8);
-    const int failed = !start || PyObject_SetAttrString(self, "START", start) < 0;
+    const int failed = !start || PyObject_SetAttrString(self, "START", start) < 0
+                       || PyModule_AddIntMacro(self, INPUTS) < 0 || PyModule_AddIntMacro(self, OUTPUTS) < 0
+                       || PyModule_AddIntMacro(self, PARAMETERS) < 0 || PyModule_AddIntMacro(self, WORKSPACE) < 0;
     Py_XDECREF(start);
-    if (failed || PyModule_AddIntMacro(self, INPUTS) < 0 || PyModule_AddIntMacro(self, OUTPUTS) < 0
-        || PyModule_AddIntMacro(self, PARAMETERS) < 0)
-        return -1;
-    return PyModule_AddIntMacro(self, WORKSPACE);
+    return failed ? -1 : 0;
 }
 
 static PyModuleDef_Slot slots[] = {{Py_mod_exec, add_constants}, {0, NULL}};

@@ -66,10 +66,7 @@ class Kernel(Protocol):
         """`p -= rate * q / batch`, then `q = 0`."""
 
     def train(self, buffers: Buffers, stretch: Stretch) -> int:
-        """Take the steps, but stop at a loss that is not finite, before its backward pass.
-
-        Returns the number of finite losses.
-        """
+        """Take the steps, but stop before a non-finite loss's backward pass. Returns the number of finite losses."""
 
 
 class Program:
@@ -91,9 +88,8 @@ class Program:
         clock: Clock,
         tape: Optional[Tape] = None,
     ) -> None:
-        """kernel_for: the kernel to train with that batch, which may be built at the first call.
-
-        All have one workspace and the same bits. Calls other than training go to `kernel`, and so do forward passes.
+        """kernel_for: the kernel to train with that batch, which may be built at the first call. All have one workspace
+        and the same bits. Calls other than training go to `kernel`, and so do forward passes.
         """
         self.phases: Mapping[str, float] = clock.phases
         """Seconds by phase: `trace`, `lower`, `generate`, `compile`, `load`."""
@@ -125,7 +121,6 @@ class Program:
 
     @property
     def parameters(self) -> Doubles:
-        """The parameters' data."""
         return self._p.array
 
     @property
@@ -161,10 +156,9 @@ class Program:
     def bound(self) -> tuple[Doubles, Doubles, Doubles, Callable[[], float], Callable[[], None]]:
         """Inputs, parameters, gradients, and both passes over them, without the checks of `forward` and `backward`.
 
-        The backward pass adds to the gradients.
-
         For a caller whose graph is so small that these checks take most of the time. It must own the program, let one
-        thread at a time use it, call `check_arithmetic`, and let `backward` follow a `forward` over the same numbers.
+        thread at a time use it, call `check_arithmetic`, and let `backward`, which adds to the gradients, follow a
+        `forward` over the same numbers.
         """
         x, p, q = self._x.array, self._p.array, self._q.array
         return x, p, q, *self._kernel.bind(x, p, self._w, self._y.array, q)

@@ -84,9 +84,8 @@ class Toolchain(NamedTuple):
         """Flags for a shared object without start files."""
         if self.family != "tcc":
             return ("-shared", "-Wl,-Bsymbolic")
-        program = Path(self.command[0])
         # The wheel's TCC can't find its own library or, on Debian, libc's start files.
-        runtime = program.parent.parent / "lib" / "tcc"
+        runtime = Path(self.command[0]).parent.parent / "lib" / "tcc"
         return ("-shared", "-nostdlib", *((f"-B{runtime}",) if runtime.is_dir() else ()))
 
 

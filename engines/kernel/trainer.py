@@ -30,14 +30,13 @@ class CompiledTrainer(Trainer):
 
     def train(self, steps: int) -> None:
         steps, taken = whole(steps, "steps", 0), len(self.losses)
-        first_row = (self._first + taken) % self._columns[0].rows
         self._program.run(
             self.losses,
             self._columns,
             self._workload.rate,
             self._batch,
             steps,
-            first_row,
+            (self._first + taken) % self._columns[0].rows,
             update=taken // self._batch,
             learns=self._workload.learns,
         )

@@ -2,10 +2,8 @@
 
 `engines/compile.py` compiles one graph, whose kernel has a loop over rows and plain descent. Here, `prepare` compiles
 the graph of each length of a row, `trainer` holds their kernels, and `conductor` takes steps over them in Python.
-`in_machine_code` takes the same steps in machine code, over kernels whose functions have addresses.
-
-The update is written from the optimiser's expressions: `lanes` makes statements over whole vectors of parameters, and
-`lanes_in_machine_code` writes these as instructions. Parameters that vectors leave over are updated one by one.
+`in_machine_code` takes the same steps in machine code, over kernels whose functions have addresses. For the update,
+`lanes` makes statements over vectors from the optimiser's expressions, and `lanes_in_machine_code` writes instructions.
 
 The parameters, their gradients and the optimiser's numbers have one order, so one update serves all kernels. Kernels of
 recovered loops share a workspace, in which parameters and gradients stay: the loops of the largest graph choose their

@@ -29,8 +29,9 @@ class Conductor:
 
     def __init__(self, optimiser: Optimiser, members: Sequence[Member], buffers: Sequence[Doubles]) -> None:
         """buffers: parameters, gradients and the optimiser's states, which all members share."""
+        self.members, self.buffers = members, buffers
         self._optimiser = optimiser
-        self._buffers = buffers
+        self._step = optimiser.function()
         p, q, *_ = buffers
         self._passes = [
             (partial(kernel.set_input, x, shape.columns), *kernel.bind(x, p, w, y, q))
@@ -39,7 +40,7 @@ class Conductor:
         rows = sorted(
             (row, number, place) for number, each in enumerate(members) for place, row in enumerate(each.shape.rows)
         )
-        self._members, self._places = (array("q", [each[at] for each in rows]) for at in (1, 2))
+        self._member_numbers, self._places = (array("q", [each[at] for each in rows]) for at in (1, 2))
         """For each row, the member's number, and the row's index within that member."""
 
     def take(
@@ -64,7 +65,7 @@ class Conductor:
         updates = enumerate(rates, first_update)
         for step in range(steps):
             row = (first_row + step) % rows
-            set_row, forward, backward = self._passes[self._members[row]]
+            set_row, forward, backward = self._passes[self._member_numbers[row]]
             set_row(self._places[row])
             try:
                 loss = forward()
@@ -82,9 +83,9 @@ class Conductor:
 
     def update(self, index: int, rate: float, batch: int) -> None:
         """Update every parameter, and set its gradient to 0. index: of the update, from 0."""
-        step, numbers, (p, q, *states) = self._optimiser.function, self._optimiser.numbers(index, rate), self._buffers
+        step, numbers, (p, q, *states) = self._step, self._optimiser.numbers(index, rate), self.buffers
         results = [step(*each[:2], *numbers, batch, *each[2:]) for each in zip(p, q, *states)]
-        for buffer, changed in zip((p, *states), zip(*results)):
+        for buffer, changed in zip((*states, p), zip(*results)):
             buffer[:] = array("d", changed)
         q[:] = array("d", bytes(8 * len(q)))
 
@@ -98,14 +99,14 @@ class ConductorInNumPy(Conductor):
         super().__init__(optimiser, members, buffers)
         self._numpy = np
         # Not a method: a cycle with cffi's memoryviews crashes CPython before 3.12.7 (python/cpython#77894).
-        self._step = optimiser.function_with(partial(_powers, np))
+        self._step = optimiser.function(partial(_powers, np))
         self._arrays = [np.asarray(buffer) for buffer in buffers]
 
     def update(self, index: int, rate: float, batch: int) -> None:
         p, q, *states = self._arrays
         with self._numpy.errstate(all="ignore"):
             results = self._step(p, q, *self._optimiser.numbers(index, rate), batch, *states)
-        for buffer, changed in zip((p, *states), results):
+        for buffer, changed in zip((*states, p), results):
             buffer[:] = changed
         q[:] = 0.0
 

@@ -24,8 +24,8 @@ from zoomgrad.engines.machine.memory import Memory
 from zoomgrad.engines.machine.powers import are_those_of_libm
 from zoomgrad.engines.machine.target import ALTERNATIVE, T, W, word
 
-SET_INPUT, FORWARD, BACKWARD, COLUMNS, COLUMN_COUNT, X, WORKSPACE, Y = range(8)
-"""The words of a member: functions of kernel.h, and what they take."""
+SET_INPUT, FORWARD, BACKWARD, COLUMNS, COLUMN_COUNT, X, WORKSPACE, Y = (Mem(R12, 8 * at) for at in range(8))
+"""The words of the member at R12: functions of kernel.h, and what they take."""
 MEMBER_BYTES = 64
 
 
@@ -39,7 +39,7 @@ class ConductorInMachineCode(Conductor):
         super().__init__(optimiser, members, buffers)
         self._columns, self._of_members, width = [], array("q"), target.native_width()
         for kernel, shape, x, w, y in members:
-            if not isinstance(kernel, Library):  # that of an irregular graph interprets bytecode
+            if not isinstance(kernel, Library):  # of NumPy, or bytecode of an irregular graph
                 raise Unavailable("a kernel in Python has no addresses", ALTERNATIVE)
             functions = map(kernel.address, ("set_input", "forward", "backward"))
             described = kernel.described(shape.columns)
@@ -47,7 +47,7 @@ class ConductorInMachineCode(Conductor):
             columns = int(interface().cast("uintptr_t", described[0]))
             self._of_members.extend((*functions, columns, len(shape.columns), *map(_word, (x, w, y))))
         start = _word(self._of_members)
-        self._starts = array("q", [start + MEMBER_BYTES * number for number in self._members])
+        self._starts = array("q", [start + MEMBER_BYTES * number for number in self._member_numbers])
         for_all_calls = (self._starts, self._places, *buffers)  # the words from MEMBERS on
         self._words = words = array("q", [*[0] * Word.MEMBERS, *map(_word, for_all_calls)])
         copies = array("d", bytes(8 * COPIES * len(numbers(optimiser))))
@@ -87,8 +87,8 @@ def write_take(optimiser: Optimiser, width: int, count: int, is_single: bool, is
             for register, which in ((R12, Word.MEMBERS), (RCX, Word.PLACES)):
                 code.integer("mov", RAX, word(which))
                 code.integer("mov", register, Mem(RAX, 0, RCX, 8))
-            _call(code, SET_INPUT, (_of_member(X), _of_member(COLUMNS), _of_member(COLUMN_COUNT)))
-            _call(code, FORWARD, (_of_member(X), word(Word.BUFFERS), _of_member(WORKSPACE), _of_member(Y)))
+            _call(code, SET_INPUT, (X, COLUMNS, COLUMN_COUNT))
+            _call(code, FORWARD, (X, word(Word.BUFFERS), WORKSPACE, Y))
             code.integer("mov", RAX, word(Word.LOSSES))
             code.integer("mov", RCX, word(Word.STEP))
             code.vector("vmovsd_store", loss, None, Mem(RAX, 0, RCX, 8))
@@ -97,7 +97,7 @@ def write_take(optimiser: Optimiser, width: int, count: int, is_single: bool, is
             code.jump(end, "p")
             code.integer("add", word(Word.STEP), 1)
             code.jump(after, "e", word(Word.LEARNS), 0)
-            _call(code, BACKWARD, (_of_member(X), word(Word.BUFFERS), _of_member(WORKSPACE), word(Word.BUFFERS + 1)))
+            _call(code, BACKWARD, (X, word(Word.BUFFERS), WORKSPACE, word(Word.BUFFERS + 1)))
             code.integer("mov", RAX, word(Word.TAKEN))
             code.integer("add", RAX, 1)
             code.integer("mov", word(Word.TAKEN), RAX)
@@ -110,15 +110,11 @@ def write_take(optimiser: Optimiser, width: int, count: int, is_single: bool, is
     return code
 
 
-def _of_member(which: int) -> Mem:
-    return Mem(R12, 8 * which)
-
-
-def _call(code: Assembler, which: int, arguments: Sequence[Mem]) -> None:
-    """Call a function of the member at R12. A fourth argument may be in its register already."""
+def _call(code: Assembler, callee: Mem, arguments: Sequence[Mem]) -> None:
+    """Call a function of the member. A fourth argument may be in its register already."""
     for register, argument in zip((RDI, RSI, RDX, RCX), arguments):
         code.integer("mov", register, argument)
-    code.integer("call", _of_member(which))
+    code.integer("call", callee)
 
 
 def _word(field: Any) -> int:

@@ -84,14 +84,12 @@ class Lanes:
         """
         self.width, self._is_single, self._is_fast, self._optimiser = width, is_single, is_fast, optimiser
         buffers, self.numbers = ("p", "q", *optimiser.states), numbers(optimiser)
-        names = (*buffers, *self.numbers)
-        self._slots = {name: Leaf(str(number)) for number, name in enumerate(names)}
+        self._slots = {name: Leaf(str(number)) for number, name in enumerate((*buffers, *self.numbers))}
         """Number, or buffer -> the slot of its present value."""
         self.statements: list[Expr] = []
         """The values of the slots after the buffers and the numbers."""
         self.unsure: Optional[Leaf] = None
         """The slot that is not 0 in unsure lanes; None if all lanes are sure."""
-        self._first = len(names)
         self._equal: dict[Expr, Leaf] = {}
         self._ranges: dict[Leaf, bool] = {}
         """Slot -> whether it is a quotient, whose sign is ignored. A lane is unsure unless each number is 0 or
@@ -117,7 +115,7 @@ class Lanes:
     def _add(self, expr: Expr) -> Leaf:
         """A new slot for a value."""
         self.statements.append(expr)
-        return Leaf(str(self._first + len(self.statements) - 1))
+        return Leaf(str(len(self._slots) + len(self.statements) - 1))
 
     def _let(self, expr: Expr) -> Leaf:
         """The slot of a value, which equal values share."""
@@ -175,7 +173,6 @@ class Lanes:
         return value, other
 
     def _quotient(self, x: Expr, factor: str) -> Leaf:
-        """x / factor."""
         divisor, inverse = self._slots[factor], self._slots[f"1 / {factor}"]
         near = self._let(x * inverse)
         quotient = self._let(call("fnma", call("fms", near, divisor, x), inverse, near))

@@ -1,7 +1,4 @@
-"""Workload -> Trainer over several graphs that share parameters, or with an optimiser other than plain descent.
-
-Each length of a row has a graph, which is compiled on its own.
-"""
+"""Workload -> Trainer over several graphs that share parameters, or with an optimiser other than plain descent."""
 
 from __future__ import annotations
 
@@ -68,7 +65,7 @@ def _prepare(workload: Workload, options: Options, *, in_place: bool) -> Trainer
                 places = list(range(len(start)))
             buffers += [zeros_at_cache_line(len(buffers[0])) for _ in workload.optimiser.states]
             conductor = conductor_of(workload.optimiser, options, members, buffers)
-            trainer = TrainerOfLengths(workload, start, members, buffers, places, conductor, clock)
+            trainer = TrainerOfLengths(workload, start, places, conductor, clock)
         clock.stop()
     return trainer
 
@@ -85,15 +82,10 @@ def _in_workspace(workspace: Any, loops: Loops) -> tuple[list[Doubles], list[int
 def conductor_of(
     optimiser: Optimiser, options: Options, members: Sequence[Member], buffers: Sequence[Doubles]
 ) -> Conductor:
-    """What takes steps over the kernels.
-
-    It is machine code, unless the kernels have no addresses, or the processor or the optimiser allows none. NumPy makes
-    the updates of other kernels, except those of Python text.
-    """
-    if options.target in ("C", "machine"):
+    """What takes steps over the kernels: machine code if the processor, the kernels and the optimiser allow it."""
+    if options.target in ("C", "machine", "NumPy"):
         with suppress(OutOfRegisters, Unavailable):
             return ConductorInMachineCode(optimiser, options.fast, members, buffers)
-    if options.target in ("C", "machine", "NumPy"):
         with suppress(ImportError):
             return ConductorInNumPy(optimiser, members, buffers)
     return Conductor(optimiser, members, buffers)

@@ -9,8 +9,8 @@ from zoomgrad.engines.api import NonFiniteLoss, Workload
 from zoomgrad.engines.arguments import finite_rates, whole
 from zoomgrad.engines.columns import check_labels
 from zoomgrad.engines.compiled.clock import Clock
-from zoomgrad.engines.kernel.program import Alone, Doubles
-from zoomgrad.engines.lengths.conductor import Conductor, Member
+from zoomgrad.engines.kernel.program import Alone
+from zoomgrad.engines.lengths.conductor import Conductor
 from zoomgrad.engines.training import Trainer
 
 
@@ -18,35 +18,28 @@ class TrainerOfLengths(Trainer):
     """Trains with a kernel for each shape."""
 
     def __init__(
-        self,
-        workload: Workload,
-        start: array[float],
-        members: Sequence[Member],
-        buffers: Sequence[Doubles],
-        places: Sequence[int],
-        conductor: Conductor,
-        clock: Clock,
+        self, workload: Workload, start: array[float], places: Sequence[int], conductor: Conductor, clock: Clock
     ) -> None:
-        """start: the parameters. members: one for each shape; their columns have been checked. buffers: see Conductor.
+        """start: the parameters. places: the index in the conductor's buffers of each parameter of the model.
 
-        places: the index in the buffers of each parameter of the model.
+        conductor: has a member for each shape, whose columns have been checked.
         """
-        self._p, self._q, *self._states = buffers
+        self._p, self._q, *self._states = conductor.buffers
         self._places = places
         self._alone = Alone("Trainer", "Prepare the workload once for each thread")
         super().__init__(start, workload)
         self.phases, self.sizes = clock.phases, clock.sizes
         self._conductor = conductor
-        rows = [row for each in members for row in each.shape.rows]
+        rows = [row for each in conductor.members for row in each.shape.rows]
         # Check once here, because a step is too short for checks.
-        for each in members:
+        for each in conductor.members:
             check_labels(each.shape.columns)
             if len(each.shape.rows) > each.shape.columns[0].rows:
                 raise ValueError("a shape names more rows than its columns hold")
         if set(rows) != set(range(len(rows))):
             raise ValueError("the shapes' rows must be numbered from 0 without gaps")
         self._count = len(rows)
-        self._of_length = {len(member.x): member for member in members}
+        self._of_length = {len(member.x): member for member in conductor.members}
         self._begin(start)
 
     def _begin(self, parameters: array[float]) -> None:

@@ -34,9 +34,6 @@ static int set_number(Value *v, PyObject *number, void *which) {
     return put_object(v, which == NULL ? DATA : GRAD, number);
 }
 
-/* --- Operations -------------------------------------------------------------------------------------------------- */
-
-/* The operands as a new tuple. */
 static PyObject *get_prev(Value *v, void *unused) {
     if (v->op == CUSTOM)
         return new_reference(v->extra[CHILDREN]);
@@ -129,8 +126,6 @@ static PyObject *value_restore(Value *self, PyObject *arguments) {
         return NULL;
     Py_RETURN_NONE;
 }
-
-/* --- Backward functions and other attributes of the program's own -------------------------------------------------- */
 
 static PyObject *get_backward(Value *v, void *unused) {
     PyObject *closure = get_extra(v, CLOSURE);

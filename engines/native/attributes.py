@@ -1,5 +1,4 @@
-"""What the extension type leaves to Python: constructors with more than a number, gradients that are not numbers, names
-of operations, and copies."""
+"""What the extension type leaves to Python: other constructors, gradients that are not numbers, names, and copies."""
 
 from __future__ import annotations
 
@@ -93,4 +92,3 @@ ATTRIBUTES = {
     "label": "",
     "_row": -1,
 }
-"""Attributes of the class in C."""

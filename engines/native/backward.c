@@ -1,7 +1,5 @@
 /* The backward pass: contributions to gradients, and walks over a graph. */
 
-/* --- Gradients --------------------------------------------------------------------------------------------------- */
-
 /* Add the Value's contribution to the gradient of its left operand, then to that of its right one. */
 static int contribute_by_op(Value *v) {
     PyObject *closure = get_extra(v, CLOSURE), *constant = get_extra(v, CONSTANT);
@@ -51,8 +49,6 @@ static int contribute(Value *v) {
     Py_XDECREF(none);
     return none == NULL ? -1 : 0;
 }
-
-/* --- Walks ------------------------------------------------------------------------------------------------------- */
 
 /* A Value's operands, one after the other; NULL after the last. */
 static Value *operand_at(const Value *v, Py_ssize_t index) {
@@ -106,16 +102,12 @@ static int append_order(PyObject *order, Value *root, uint64_t walk) {
     return failed;
 }
 
-PyDoc_STRVAR(topo_doc, "topo()\n--\n\nThis Value and all Values below it, operands first, left before right.");
-
 static PyObject *value_topo(Value *self, PyObject *unused) {
     PyObject *order = PyList_New(0);
     if (order != NULL && append_order(order, self, walks += 2) < 0)
         Py_CLEAR(order);
     return order;
 }
-
-PyDoc_STRVAR(backward_doc, "backward()\n--\n\nAdd the derivatives of this Value to the gradients of all below it.");
 
 static PyObject *value_backward(Value *self, PyObject *unused) {
     PyObject *order = value_topo(self, NULL); /* it keeps the Values alive while Python code runs */

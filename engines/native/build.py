@@ -23,12 +23,6 @@ from zoomgrad.engines.native import ops_in_c
 from zoomgrad.engines.native.attributes import ATTRIBUTES, construct, contribute
 from zoomgrad.engines.value_base import check_exponent
 
-MODULE = "zoomgrad_value"
-"""The module's name in `module.c`."""
-
-FILES = ("value.c", "operations.c", "backward.c", "attributes.c", "record.c", "module.c")
-"""The C, in the order of one text, after numbers and the op table."""
-
 COMPILERS = ("gcc", "clang", "tcc")
 """Best first. TCC's code is half as fast, and comes as a Python package."""
 
@@ -64,7 +58,8 @@ def source(tool: Toolchain) -> str:
     """The whole C of the module, for that compiler."""
     limited = LIMITED_API if tool.family == "tcc" else ""
     head = f"{limited}#define PY_SSIZE_T_CLEAN\n#include <Python.h>\n"
-    return "\n".join([head, read("native/number.h"), ops_in_c.text(), *(read(f"native/{file}") for file in FILES)])
+    files = ("value.c", "operations.c", "backward.c", "attributes.c", "record.c", "module.c")
+    return "\n".join([head, read("native/number.h"), ops_in_c.text(), *(read(f"native/{file}") for file in files)])
 
 
 def flags(tool: Toolchain) -> tuple[str, ...]:
@@ -76,7 +71,7 @@ def flags(tool: Toolchain) -> tuple[str, ...]:
 
 def class_in(path: Path) -> Any:
     """Load the module, and return its class Value."""
-    module = load_module(MODULE, str(path))
+    module = load_module("zoomgrad_value", str(path))
     forward = [ops_in_c.in_python(op.forward) for op in ops_in_c.ALL]
     value = module.configure(check_exponent, CyclicGraph, construct, contribute, *forward)
     value._dress = module.dress

@@ -13,13 +13,11 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from zoomgrad.engines.graph.ops import OPS
-from zoomgrad.engines.native.attributes import contributions
+from zoomgrad.engines.native.attributes import contributions, text_of
 
 FUNCTIONS, NUMBERS = "functions", "numbers"
 """Where an operation keeps its gradient rule: in a function of the result, or in a number for each operand."""
 CONTAINERS = {"tuple": tuple, "list": list, "set": set, "frozenset": frozenset}
-_ABSENT = property()
-"""In place of an operation that the program's class lacks. Reading it raises AttributeError."""
 OF_A_CLASS = ("__dict__", "__weakref__", "__slots__", "__init__")
 
 
@@ -55,14 +53,15 @@ def dress(own: Any, look: Look, value: Any) -> Any:
     names = namespace(own)
     cls = value._dress(names["__init__"], look.heirs, look.style)
     ours = vars(value)
-    parts: dict[str, Any] = {op.name.lower(): _ABSENT for op in OPS.values() if op.name.isalpha()}
+    # Reading an operation that the program's class lacks raises AttributeError.
+    parts: dict[str, Any] = {op.name.lower(): property() for op in OPS.values() if op.name.isalpha()}
     parts.update({name: item for name, item in names.items() if not isinstance(item, types.MemberDescriptorType)})
     parts.update(look.constants)
     parts.update({name: ours.get(method) for name, method in look.methods.items() if method})
     parts.update({look.backward: ours["backward"], look.data: ours["data"], look.grad: ours["grad"]})
     parts[look.children] = _children(look, value)
     parts[look.rule] = _numbers(value) if look.rule_kind == NUMBERS else _function(value, names["__init__"])
-    parts.update({name: _text(name, texts, value) for name, texts in look.texts.items()})
+    parts.update({name: _text(name, texts) for name, texts in look.texts.items()})
     for name, part in parts.items():
         if name not in OF_A_CLASS and name != look.methods.get(name):
             setattr(cls, name, part)
@@ -127,11 +126,10 @@ def _send(v: Any, numbers: Any) -> None:
         operand.grad += derivative * v.grad
 
 
-def _text(name: str, texts: Mapping[str, Any], value: Any) -> property:
+def _text(name: str, texts: Mapping[str, Any]) -> property:
     """What the program calls an operation, unless it has set the attribute."""
-    op = vars(value)["_op"]
 
     def get(v: Any) -> Any:
-        return v.__dict__[name] if name in v.__dict__ else texts.get(v._name, op.__get__(v))
+        return v.__dict__[name] if name in v.__dict__ else texts.get(v._name, text_of(v))
 
     return property(get, lambda v, text: v.__dict__.__setitem__(name, text))

@@ -21,8 +21,10 @@ static PyMemberDef members[] = {
 
 static PyMethodDef methods[] = {
     METHODS(UNARY_METHOD, BINARY_METHOD)
-    {"topo", METHOD(value_topo), METH_NOARGS, topo_doc},
-    {"backward", METHOD(value_backward), METH_NOARGS, backward_doc},
+    {"topo", METHOD(value_topo), METH_NOARGS,
+     "topo()\n--\n\nThis Value and all Values below it, operands first, left before right."},
+    {"backward", METHOD(value_backward), METH_NOARGS,
+     "backward()\n--\n\nAdd the derivatives of this Value to the gradients of all below it."},
     {"_contribute", METHOD(value_contribute), METH_NOARGS, NULL},
     {"_record", METHOD(value_record), METH_VARARGS, NULL},
     {"_parts", METHOD(value_parts), METH_NOARGS, NULL},
@@ -30,10 +32,8 @@ static PyMethodDef methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-PyDoc_STRVAR(value_doc, "Value(data, _children=(), _op='', label='')\n--\n\nA scalar, its gradient, and its operation.");
-
 static PyType_Slot slots[] = {
-    {Py_tp_doc, (void *)value_doc},
+    {Py_tp_doc, "Value(data, _children=(), _op='', label='')\n--\n\nA scalar, its gradient, and its operation."},
     {Py_tp_new, value_new},
     {Py_tp_init, value_init},
     {Py_tp_dealloc, value_dealloc},

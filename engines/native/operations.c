@@ -95,13 +95,12 @@ static PyObject *value_divide(PyObject *a, PyObject *b) {
 static PyObject *value_power(PyObject *base, PyObject *exponent, PyObject *modulus) {
     if (!IS_VALUE(base) || modulus != Py_None)
         Py_RETURN_NOTIMPLEMENTED;
-    PyObject *constant, *made = NULL; /* the constant is exact, so it runs no code of the program */
+    PyObject *constant; /* it is exact, so it runs no code of the program */
     if (exponent == minus_one || (PyFloat_CheckExact(exponent) && isfinite(PyFloat_AsDouble(exponent))))
         constant = new_reference(exponent);
     else
         constant = PyObject_CallFunctionObjArgs(PyTuple_GetItem(helpers, CHECK_EXPONENT), exponent, NULL);
-    if (constant != NULL)
-        made = operate(OP_POW, (Value *)base, NULL, constant);
+    PyObject *made = constant ? operate(OP_POW, (Value *)base, NULL, constant) : NULL;
     Py_XDECREF(constant);
     return made;
 }

@@ -76,9 +76,8 @@ def in_python(*exprs: Expr) -> Callable[..., Any]:
 
 def _spell(expr: Expr) -> str:
     if isinstance(expr, Apply):
-        operands = [_spell(operand) for operand in expr.operands]
         flag = [] if expr.primitive in ("less", "greater", "where") else ["hard"]
-        return f"number_{expr.primitive}({', '.join([*operands, *flag])})"
+        return f"number_{expr.primitive}({', '.join([*map(_spell, expr.operands), *flag])})"
     if isinstance(expr, Literal):
         return f"{'whole' if expr.number.is_integer() else 'real'}({expr.number!r})"
     assert isinstance(expr, Leaf)

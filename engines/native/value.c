@@ -85,8 +85,6 @@ static uint64_t walks;
 
 #define IS_VALUE(object) PyObject_TypeCheck(object, value_type)
 
-/* --- Memory ------------------------------------------------------------------------------------------------------ */
-
 /* A new reference; NULL for NULL. */
 static PyObject *new_reference(PyObject *object) {
     Py_XINCREF(object);
@@ -212,8 +210,6 @@ static void value_dealloc(PyObject *self) {
     }
     is_freeing = 0;
 }
-
-/* --- Numbers ----------------------------------------------------------------------------------------------------- */
 
 /* Convert a Python number for which a double can stand in. Returns 0 for anything else. It runs no Python code. */
 static int to_number(PyObject *source, Number *number) {

@@ -19,8 +19,6 @@ from zoomgrad.engines.options import Options
 from zoomgrad.engines.peers.peer import Model, PeerTrainer, Task
 from zoomgrad.engines.row import Row, mlp_refusal
 
-ACTIVATIONS = ("relu", "tanh")
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Peer(Row):
@@ -61,7 +59,7 @@ class Peer(Row):
         return model
 
     def supports(self, workload: Workload) -> Optional[str]:
-        refusal = mlp_refusal(workload, ACTIVATIONS)
+        refusal = mlp_refusal(workload, ("relu", "tanh"))
         if refusal or workload.learns:
             return refusal
         return "it is written for training, and this workload only runs forward"

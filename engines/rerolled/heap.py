@@ -9,6 +9,7 @@ would choose, at once. We leave other C libraries alone, and processes whose env
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from functools import cache
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
@@ -20,12 +21,10 @@ def keep_freed_memory() -> None:
     """Keep up to 64 MiB of freed memory, in blocks of up to 32 MiB, from now on."""
     if any(name.startswith(("MALLOC_", "GLIBC_TUNABLES")) for name in os.environ):
         return
-    try:
+    with suppress(ImportError, OSError, TypeError, AttributeError):
         import ctypes  # NumPy has imported it already
 
         libc = ctypes.CDLL(None)
         if hasattr(libc, "gnu_get_libc_version"):
             libc.mallopt(_MMAP_THRESHOLD, 32 << 20)
             libc.mallopt(_TRIM_THRESHOLD, 64 << 20)
-    except (ImportError, OSError, TypeError, AttributeError):
-        return

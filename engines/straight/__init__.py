@@ -3,6 +3,4 @@
 tape -> lower -> Code -> instructions                  (bytecode)
                       -> pieces -> Python | C          (python_source, c_source)
 tape -> C, a line for each row                         (published)
-
-Loops are not here (`rerolled` recovers them), and neither are compilers and the training loop (`kernel`).
 """

@@ -65,7 +65,7 @@ class Bytecode(NamedTuple):
 
 def assemble(code: Code) -> Bytecode:
     """Group instructions into runs: the same primitive at the same distance from the leaves."""
-    first = code.leaves
+    first = code.inputs + code.parameters
     place = array("i", range(first)) + array("i", [0]) * len(code.instructions)
     level = array("i", [0]) * len(place)
     numbers: list[float] = []
@@ -126,7 +126,6 @@ def _computation(primitive: str, arity: int) -> Callable[..., list[float]]:
 
 
 def _interpreter(runs: Iterable[Run]) -> Callable[[Doubles], None]:
-    """The interpreter's loop over these runs."""
     steps = [(_computation(run.primitive, len(run.operands)), slice(run.start, run.stop), run.operands) for run in runs]
 
     def execute(w: Doubles) -> None:

@@ -1,7 +1,6 @@
 """Code -> C: both passes as straight-line functions over the caller's buffers, in one translation unit or several.
 
-The text includes no headers and declares the libm functions that it calls, so any C compiler accepts it without a
-search path. Several units pay off for a compiler that is slow enough to run once on each core.
+The text includes no headers and declares the libm functions that it calls, so a C compiler needs no search path.
 
     kernel.h                   the interface
     forward_0 ... backward_9   pieces of the passes; some may be in other units
@@ -24,7 +23,6 @@ FORWARD, BACKWARD = (tuple(BUFFERS[buffer] for buffer in ("x", "p", "w", last)) 
 """Parameters of a pass and of each of its pieces."""
 
 LANGUAGE = Language(C, local="const double %s = %s;", store="%s = %s;", accumulate="q[%d] += %s;")
-
 
 FORMS = {"tcc": Form(piece=400), "gcc": Form(piece=100, units=CORES), "clang": Form(piece=400, units=CORES)}
 """Sizes from docs/results.md. gcc and Clang are slow enough that one translation unit for each core pays off."""

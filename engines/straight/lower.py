@@ -23,7 +23,6 @@ Instruction = tuple[Any, ...]
 
 (primitive, value…): an expression over earlier values.
 ("accumulate", index, value): add the value to the gradient of parameter `index`. Nothing reads the result.
-
 ("seed", index): set the gradient of parameter `index`, which is the loss, to 1, as `backward` does.
 """
 
@@ -43,11 +42,6 @@ class Code(NamedTuple):
     """Index of the first instruction of the backward pass."""
     loss: int
     outputs: tuple[int, ...]
-
-    @property
-    def leaves(self) -> int:
-        """The number of inputs and parameters, which is also the number of the first instruction's value."""
-        return self.inputs + self.parameters
 
 
 KEPT = 1 << 30
@@ -97,8 +91,6 @@ class _Lowering:
                 values.append(len(reads))
                 instructions.append((primitive, a, b))
                 reads.append(0)
-                if differentiable[left] or differentiable[right]:
-                    differentiable[row] = 1
             elif op == PARAMETER:
                 values.append(inputs + index[row])
                 differentiable[row] = _IS_PARAMETER
@@ -109,7 +101,8 @@ class _Lowering:
             else:
                 leaves = (values[left], values[right], tape.number(row))  # a missing right operand is never read
                 values.append(self._emit(OPS[names()[op]].forward, leaves, 0))
-                differentiable[row] = bool(differentiable[left] or differentiable[right])
+            if differentiable[left] or differentiable[right]:
+                differentiable[row] = 1
 
     def backward(self) -> None:
         """Walk the rows in reverse. Each contributes to its left operand's gradient first, then to the right one's."""

@@ -48,15 +48,13 @@ class Form(NamedTuple):
 
 
 class Language(NamedTuple):
-    """Templates for statements, over (name or index, value)."""
+    """Templates for statements: define a local or store in a buffer, given (name, value); add to the gradient `index`,
+    given (index, value)."""
 
     spelling: Spelling
     local: str
-    """Defines a local."""
     store: str
-    """Stores a value in a buffer."""
     accumulate: str
-    """Adds to a gradient."""
 
 
 def cut(code: Code, language: Language, form: Form) -> Pieces:
@@ -154,24 +152,21 @@ class _Writer:
         return pieces
 
     def read(self, value: int) -> _Text:
-        """How the current function reads a value."""
         return self.leaves[value] if value < len(self.leaves) else self.texts.get(value) or self.fetch(value)
 
     def fetch(self, value: int) -> _Text:
         """How the current function reads a value of an earlier function for the first time."""
         kind, *operands = self.code.instructions[value - len(self.leaves)]
-        entry: _Text
         if kind == NUMBER:
-            entry = (*number(operands[0]), 0)
+            self.texts[value] = (*number(operands[0]), 0)
         elif value in self.defined:
             if value not in self.place:
                 self.defined[value].append(self.language.store % (self._reserve(value), f"v{value}"))
-            entry = (f"w[{self.place[value]}]", ATOM_PRECEDENCE, 0)
+            self.texts[value] = (f"w[{self.place[value]}]", ATOM_PRECEDENCE, 0)
         else:  # an expression to inline, but its function ended before the reader
             texts = [self.read(operand) for operand in operands]
-            entry = (*self.language.spelling.apply(kind, texts), sum(size for _, _, size in texts) + 1)
-        self.texts[value] = entry
-        return entry
+            self.texts[value] = (*self.language.spelling.apply(kind, texts), sum(size for _, _, size in texts) + 1)
+        return self.texts[value]
 
     def _define(self, value: int, text: str, lines: list[str]) -> _Text:
         """Write a statement that names a value: as a local, or in the workspace if it is known to need a place."""

@@ -50,9 +50,6 @@ def published_source(tape: Tape) -> Source:
     return Source([unit(items)], workspace=0)
 
 
-# --- the published functions -----------------------------------------------------------------------------------------
-
-
 def _forward(tape: Tape) -> Iterator[str]:
     """One assignment for each node, including constants. Inputs and parameters are set elsewhere."""
     assignments = [f"data[{{out}}] = {spelled(op.forward)};" for op in OPS.values()]
@@ -79,8 +76,6 @@ def _backward(tape: Tape) -> Iterator[str]:
             if ops[operand] not in WITHOUT_GRADIENT:
                 yield line.format(a=operands[0], b=operands[1], out=row, k=_constant(tape, row))
 
-
-# --- how lines are spelled -------------------------------------------------------------------------------------------
 
 _LEAVES = {"a": "data[{a}]", "b": "data[{b}]", "out": "data[{out}]", "g": "grad[{out}]", "k": "{k}"}
 """Leaf of the op table -> how the published C reads it."""

@@ -56,10 +56,7 @@ def backward(v: Any) -> list[str]:
 
 
 def identified(value: Any) -> Any:
-    """Return a subclass whose objects have `_id`, their number from 0, and print their own lines of C.
-
-    Creating such an object takes longer.
-    """
+    """Return a subclass whose objects have `_id`, their number from 0, and print their own lines of C."""
 
     class Value(value):  # type: ignore[misc]
         __slots__ = ("_id",)

@@ -79,8 +79,7 @@ def _translated(jit: bool) -> Iterator[Built]:
     with private_folder() as folder:
         write(folder / "micrograd.py", text().encode())
         options = ("--batch", "--shared", *FLAGS[jit], f"--cc={' '.join(tool.command)}", "micrograd.py")
-        path = run("rpython", [*command, *options], folder, "libmicrograd*")
-        yield Built(path)
+        yield Built(run("rpython", [*command, *options], folder, "libmicrograd*"))
 
 
 class Rows(NamedTuple):
@@ -94,9 +93,8 @@ class Rows(NamedTuple):
         yield from text().splitlines()
 
     def kernel(self, clock: Clock) -> Micrograd:
-        """The kernel. The first one of a process loads the library, and translates unless it is kept.
-
-        Its compile time includes the translation, also if another process made it.
+        """The kernel. The first one of a process loads the library, and translates unless it is kept. Its compile time
+        includes the translation, also if another process made it.
         """
         with clock.phase("compile"):
             if self.jit not in _LIBRARIES:

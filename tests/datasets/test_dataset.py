@@ -2,11 +2,10 @@
 
 import hashlib
 import struct
-from array import array
 
 import pytest
 
-from zoomgrad.datasets import Dataset, digits, moons, synthetic, tour, xor
+from zoomgrad.datasets import digits, moons, synthetic, tour, xor
 
 
 def digest(dataset):
@@ -44,12 +43,6 @@ def test_digits_match_ucis_description():
     assert counts == [178, 182, 177, 183, 181, 182, 181, 179, 174, 180]
     assert bytes(dataset.features[:8]) == bytes([0, 0, 5, 13, 9, 1, 0, 0])
     assert (dataset.rows, dataset.width, dataset.train_rows, dataset.divisor) == (1797, 64, 1437, 16.0)
-
-
-def test_inputs_divide_bytes_and_append_the_one_hot_label():
-    dataset = Dataset("two", memoryview(b"\x00\xff\x01\x02"), 2, 255.0, b"\x02\x00", 3, 1, 2)
-    assert dataset.inputs(0) == array("d", [0.0, 1.0, 0.0, 0.0, 1.0])
-    assert dataset.inputs(1) == array("d", [1 / 255.0, 2 / 255.0, 1.0, 0.0, 0.0])
 
 
 @pytest.mark.parametrize("row", [-1, 4])

@@ -7,7 +7,7 @@ import cffi
 import pytest
 
 from tests.engines.compiled.compiling import usable
-from zoomgrad import engines
+from tests.engines.test_threads import CALLS, square
 from zoomgrad.engines.graph.arithmetic import ChangedArithmetic, check_arithmetic
 from zoomgrad.engines.kernel import building
 from zoomgrad.harness import workloads
@@ -67,19 +67,8 @@ def test_no_engine_trains_in_another_state(refused, engine):
     trainer.train(1)
 
 
-CALLS = {
-    "set_input": lambda program: program.set_input([1.0]),
-    "forward": lambda program: program.forward(),
-    "backward": lambda program: program.backward(),
-    "update": lambda program: program.update(0.1),
-    "train": lambda program: program.train(b"\1", rate=0.1),
-}
-
-
 def test_no_call_of_a_program_computes_in_another_state(refused):
-    bytecode = engines.load("bytecode")
-    x, p = bytecode.Value(1.5), bytecode.Value(2.0)
-    program = bytecode.compile(x * p, inputs=[x], parameters=[p])
+    program = square(usable("bytecode"))
     program.forward()
     for call in CALLS.values():
         with refused(1 << 15):

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import pytest
 
-from tests.engines.graphs import every_operator, readme
+from tests.engines.graphs import every_operator
 from tests.engines.ladder import of_each_value
 from zoomgrad import engines
 from zoomgrad.engines.api import CyclicGraph
@@ -24,12 +24,6 @@ PUBLISHED = ("baseline", "tuple")
 @pytest.fixture(params=of_each_value())
 def Value(request):
     return engines.load(request.param).Value
-
-
-def test_numbers_of_the_readme(Value):
-    (a, b), g = readme.of(Value)
-    g.backward()
-    assert (f"{g.data:.4f}", f"{a.grad:.4f}", f"{b.grad:.4f}") == ("24.7041", "138.8338", "645.5773")
 
 
 def test_repr_label_and_op(Value):

@@ -35,8 +35,6 @@ from pathlib import Path
 arguments = sys.argv[1:]
 with open({log!r}, "a") as log:
     print(json.dumps(arguments), file=log)
-if {fails!r} in arguments:
-    sys.exit("error: it failed\\n  cause: nobody is\\n  cause: there")
 def program(path, text):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(f"#!{{sys.executable}}\\n{{text}}")
@@ -51,18 +49,12 @@ elif "--target" in arguments:
 
 @pytest.fixture
 def bare(tmp_path, monkeypatch):
-    """A machine with one Python, no compilers, and a fake uv. `bare(fails)` makes uv fail at that argument."""
-    log = tmp_path / "uv.log"
+    """A machine with one Python, no compilers, and a fake uv. `bare()`: the arguments of each call of uv."""
+    uv, log = tmp_path / "uv", tmp_path / "uv.log"
     log.touch()
-
-    def fake(fails=""):
-        uv = tmp_path / "uv"
-        text = UV.format(log=str(log), fails=fails, python=PYTHON, zig=ZIG)
-        uv.write_text(f"#!{sys.executable}\n{text}")
-        uv.chmod(0o755)
-        monkeypatch.setattr(environments, "UV", (str(uv),))
-        return lambda: [json.loads(line) for line in log.read_text().splitlines()]
-
+    uv.write_text(f"#!{sys.executable}\n{UV.format(log=str(log), python=PYTHON, zig=ZIG)}")
+    uv.chmod(0o755)
+    monkeypatch.setattr(environments, "UV", (str(uv),))
     (tmp_path / "bin").mkdir()
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     monkeypatch.setenv("UV_PYTHON_INSTALL_DIR", str(tmp_path / "pythons"))
@@ -70,39 +62,36 @@ def bare(tmp_path, monkeypatch):
     monkeypatch.delenv(toolchains.CLANG, raising=False)
     monkeypatch.setattr(environments, "ENVIRONMENTS", tmp_path / "environments")
     forget()
-    yield fake
+    yield lambda: [json.loads(line) for line in log.read_text().splitlines()]
     os.environ.pop(toolchains.CLANG, None)
     forget()
 
 
 def test_a_missing_interpreter_is_fetched_and_one_that_uv_lacks_is_named(bare, capsys, monkeypatch):
-    asked_of_uv = bare()
     monkeypatch.setenv("CI", "true")
     here = interpreters.discover()[0].name
     plan = preparing.new_plan("smoke", Selection(["tuple"], [], ["cpython-3.14", "pypy-3.11", here]))
     assert "cpython-3.14" in plan.interpreters
     assert capsys.readouterr().err.startswith("zoomgrad: pypy-3.11: not fetched (")
-    assert [arguments[:2] for arguments in asked_of_uv()] == [["python", "install"]] * 2
+    assert [arguments[:2] for arguments in bare()] == [["python", "install"]] * 2
     assert plan.interpreters["cpython-3.14"].build() == {"compiler": "Clang 21", "cflags": "-O3"}
 
 
 def test_a_clang_is_fetched_only_for_engines_that_need_it_and_only_once(bare):
-    asked_of_uv = bare()
-
     def planned(*names, fetches=True):
         here = [interpreters.discover()[0].name]
         return preparing.new_plan("smoke", Selection(names, ["xor"], here), fetches=fetches).run.machine
 
     assert "clang" not in planned("baseline", "tcc")
     assert "clang" not in planned("clang-O1", fetches=False)
-    assert not asked_of_uv()
+    assert not bare()
     assert planned("clang-O1")["clang"] == "22.1.8 (zig clang)"
-    done = asked_of_uv()
+    done = bare()
     os.environ.pop(toolchains.CLANG)
     forget()
     environments.use_clang()
     planned("clang-O1")
-    assert asked_of_uv() == done, "a second run must use the Clang that is there"
+    assert bare() == done, "a second run must use the Clang that is there"
 
 
 TRAIN = """

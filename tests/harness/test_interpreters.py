@@ -37,10 +37,6 @@ def candidates(monkeypatch):
     return lambda *paths: monkeypatch.setattr(interpreters, "_candidates", lambda: iter(paths))
 
 
-def interpreter(name, implementation="cpython", version="3.13.0"):
-    return Interpreter(name, Path("/nowhere/python"), implementation, version, version, name.endswith("t"))
-
-
 def program(path, text):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
@@ -166,7 +162,7 @@ def test_names_of_interpreters(case, machine):
 
 
 def test_a_path_gets_the_users_name_and_its_own_facts():
-    everything, chosen = asked([f"mine={base_python()}", "cpython-3.13", "nowhere"], [interpreter("cpython-3.13")])
+    everything, chosen = asked([f"mine={base_python()}", "cpython-3.13", "nowhere"], [fact("3.13.0")])
     assert chosen == ["mine", "cpython-3.13", "nowhere"]
     mine = everything[-1]
     assert (mine.name, mine.path, mine.version) == ("mine", base_python(), ".".join(map(str, sys.version_info[:3])))
@@ -199,12 +195,7 @@ def test_what_is_no_interpreter_is_refused_with_a_remedy(names, answer, reason, 
 
 
 def test_the_reference_is_the_newest_cpython_with_a_lock():
-    installed = [
-        interpreter("cpython-3.9", version="3.9.18"),
-        interpreter("cpython-3.13", version="3.13.0"),
-        interpreter("cpython-3.14t", version="3.14.0"),
-        interpreter("pypy-3.15", "pypy", version="3.15.0"),
-    ]
+    installed = [fact("3.9.18"), fact("3.13.0"), fact("3.14.0", free_threaded=True), fact("3.15.0", "pypy")]
     assert reference(installed).name == "cpython-3.13"
     with pytest.raises(UnknownName, match="uv python install"):
-        reference([interpreter("pypy-3.9", "pypy")])
+        reference([fact("3.9.16", "pypy")])

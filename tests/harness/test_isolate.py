@@ -29,22 +29,12 @@ def run(task, job, *, python=PYTHON, timeout_seconds=60.0):
     return isolate(task, python, job, settings=Settings(timeout_seconds=timeout_seconds), draw=1)
 
 
-@pytest.fixture(scope="module")
-def reference(tmp_path_factory):
-    """Folder with the evidence of `tuple` on xor, which vouches for all others."""
-    folder = tmp_path_factory.mktemp("evidence")
-    job = {"engine": "tuple", "workload": "xor", "witnesses": {}, "folder": str(folder)}
-    answer = run("vouch", {**job, "seconds": 10.0, "steps": 64, "starts": 3})
-    assert answer.reply["status"] == "measured", answer
-    return folder
-
-
 @pytest.fixture
-def job(reference, tmp_path):
+def job(evidence):
     return {
         "engine": "tuple",
         "workload": "xor",
-        "reference_folder": str(reference),
+        "reference_folder": str(evidence),
         "reference_cell": "tuple/cpython-3.13/xor",
         "reference_steps": 64,
         "reference_drills": ["short"],

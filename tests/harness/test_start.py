@@ -40,6 +40,12 @@ def test_commands_that_show_no_figures_import_pydantic_at_most(arguments):
     assert imported(*arguments) <= {"pydantic"}
 
 
+def test_measuring_on_one_machine_imports_no_dask():
+    code = "import sys, zoomgrad.harness.cli.measuring, zoomgrad.harness.run.schedule, zoomgrad.harness.fleet.where\n"
+    code += "print({'dask', 'distributed'} & set(sys.modules))"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "set()\n"
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_help_line_equals_the_commands_own(name):
     assert Commands().commands[name].short_help == inspect.cleandoc(load(name).help).split("\n\n")[0]

@@ -7,8 +7,7 @@ import pytest
 
 from tests.harness.runs import NOW, cell, measured
 from tests.harness.runs import run as made
-from zoomgrad.reports import gate
-from zoomgrad.reports.gate import suspects
+from zoomgrad.reports.gate import suspects, verdicts
 from zoomgrad.results.compare import COMPILE_TIME, RESULT, SPEEDUP, Limits
 from zoomgrad.results.files import Unreadable
 from zoomgrad.results.record import EngineFacts, Proof, Record, Settings
@@ -28,21 +27,13 @@ def stored(run, records):
     return SimpleNamespace(run=run, records=lambda: records)
 
 
-def verdicts(new, old, limits, **how):
-    return gate.verdicts(new, old, limits, **how)
-
-
-def usual(block):
-    return 1.0
-
-
 def race(
     slower=None,
     *,
     spread=0.01,
     blocks=5,
     compile_seconds=0.2,
-    pace=usual,
+    pace=lambda block: 1.0,
     seen=True,
     seed=1,
     names=tuple(SECONDS),

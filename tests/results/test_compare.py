@@ -4,13 +4,8 @@ import math
 
 import pytest
 
-from zoomgrad.results import turns
-from zoomgrad.results.compare import STEP, between_runs, word_of
-from zoomgrad.results.record import Cell
+from zoomgrad.results.compare import between_runs, word_of
 from zoomgrad.results.stats.intervals import Interval
-from zoomgrad.results.turns import Block
-
-CELL = Cell(engine="tcc", interpreter="cpython-3.13", workload="xor")
 
 
 @pytest.mark.parametrize(
@@ -55,17 +50,3 @@ def test_too_few_blocks_say_why(blocks, said):
     assert word == "unsure"
     assert math.isnan(ratio.low)
     assert said in reason
-
-
-def in_turns(ratio, count):
-    def side(seconds):
-        return {"step_seconds": [seconds], "bits": "b"}
-
-    blocks = [Block.model_validate({"steps": 1, "base": side(1.0), "head": side(ratio)})] * count
-    return turns.verdict(blocks, STEP, CELL, "tcc/xor", within=0.02, error=0.01)
-
-
-def test_blocks_in_turns_have_bounds_only_from_enough_blocks_on():
-    few = in_turns(1.1, 3)
-    assert (few.word, few.ratio.low, few.ratio.high, few.reason) == ("unsure", 0.0, math.inf, "3 blocks")
-    assert in_turns(1.1, 30).word == "slower"

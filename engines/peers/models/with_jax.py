@@ -19,9 +19,9 @@ ACTIVATIONS = {"relu": jax.nn.relu, "tanh": jnp.tanh}
 
 
 class JaxModel(LayeredModel):
-    """An MLP with one call for each batch."""
+    """An MLP with one call for each batch. rates: those of a call of `train`, as an example."""
 
-    def __init__(self, task: Task, clock: Clock) -> None:
+    def __init__(self, task: Task, clock: Clock, rates: Any = 0.0) -> None:
         with clock.phase("load"):
             jax.config.update("jax_enable_x64", True)
             jax.config.update("jax_enable_compilation_cache", False)
@@ -34,15 +34,11 @@ class JaxModel(LayeredModel):
             self.restart(task.start)
         # Later calls find the result in jit's own cache.
         with clock.phase("trace"):
-            traced = self.step.trace(self.layers, self.x, self.y, 0, self.some_rates(), batch=task.batch)
+            traced = self.step.trace(self.layers, self.x, self.y, 0, rates, batch=task.batch)
         with clock.phase("lower"):
             lowered = traced.lower()
         with clock.phase("compile"):
             lowered.compile()
-
-    def some_rates(self) -> Any:
-        """The rates of a call of `train`, as an example."""
-        return 0.0
 
     def outputs(self, layers: Any, values: Any) -> Any:
         network = self.task.network
@@ -97,8 +93,8 @@ class JaxModel(LayeredModel):
 class ScanModel(JaxModel):
     """The same with one call for all batches in a row."""
 
-    def some_rates(self) -> Any:
-        return np.zeros(self.task.features.rows // self.task.batch)
+    def __init__(self, task: Task, clock: Clock) -> None:
+        super().__init__(task, clock, np.zeros(task.features.rows // task.batch))
 
     def train(self, layers: Any, x: Any, y: Any, first: Any, rates: Any, *, batch: int) -> tuple[Any, Any]:
         def step(layers: Any, of_batch: tuple[Any, Any]) -> tuple[Any, Any]:

@@ -24,8 +24,6 @@ ACTIVATIONS = {"relu": torch.nn.ReLU, "tanh": torch.nn.Tanh}
 class TorchModel(LayeredModel):
     """An MLP in eager mode."""
 
-    compiles = False
-
     def __init__(self, task: Task, clock: Clock) -> None:
         with clock.phase("load"):
             torch.set_num_threads(task.threads)
@@ -42,12 +40,6 @@ class TorchModel(LayeredModel):
             self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.0, fused=True)
             self.restart(task.start)
         self.of_whole_batch = self.losses
-        if self.compiles:
-            with clock.phase("compile"):
-                torch.compiler.reset()  # forgets the models that this process compiled before
-                self.of_whole_batch = torch.compile(self.losses, fullgraph=True)
-                self.whole_batch(0, task.batch, 0.0)
-                self.restart(task.start)
 
     def restart(self, parameters: Any) -> None:
         for (w, b), (weights, biases) in zip(self.layers, layers(self.task.network.shape, parameters)):
@@ -94,4 +86,10 @@ class TorchModel(LayeredModel):
 class CompiledTorchModel(TorchModel):
     """The same with `torch.compile` around model and loss, for whole batches."""
 
-    compiles = True
+    def __init__(self, task: Task, clock: Clock) -> None:
+        super().__init__(task, clock)
+        with clock.phase("compile"):
+            torch.compiler.reset()  # forgets the models that this process compiled before
+            self.of_whole_batch = torch.compile(self.losses, fullgraph=True)
+            self.whole_batch(0, task.batch, 0.0)
+            self.restart(task.start)

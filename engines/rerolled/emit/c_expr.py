@@ -17,12 +17,9 @@ def spell(expr: Expr, leaves: Mapping[str, Text], width: int) -> Text:
     if expr.primitive == "where":
         return f"where{width}({', '.join(text for text, _ in operands)})", ATOM_PRECEDENCE
     for at, operand in enumerate(expr.operands):
-        if width > 1 and isinstance(operand, Apply) and operand.primitive in _COMPARISONS:
+        if width > 1 and isinstance(operand, Apply) and operand.primitive in ("less", "greater"):
             operands[at] = (f"truth{width}({operands[at][0]})", ATOM_PRECEDENCE)
     return C.apply(expr.primitive, operands)
-
-
-_COMPARISONS = ("less", "greater")
 
 
 def vector(width: int) -> str:

@@ -29,7 +29,6 @@ BASE, OWN_AREAS = "base", "xvgu"
 _UPDATED = "t->state.gradients_are_zero = 1;"
 _BUFFER_OF = {"inputs": "x", "outputs": "y", "parameters": "p", "gradients": "q"}
 
-
 _ACTIONS = {
     steps.TAKE_ROW: "take_row(t, w + X, 0);",
     steps.NEXT_RATE: "t->state.rate = *t->rates++;",
@@ -41,7 +40,6 @@ _ACTIONS = {
     steps.TURN_LISTS: f"turn_lists(lists, turned, {COUNT});",
     steps.CHECK_FACTORS: "check_factors(t, {base} + FACTOR, {lists}, {ends});",
 }
-"""Actions as C."""
 _FACTS = {
     Fact.DUE: "t->state.due",
     Fact.ALONE: "{rows} == t->stretch->batch && t->state.gradients_are_zero",
@@ -49,7 +47,6 @@ _FACTS = {
     Fact.EVERY_INPUT: "lists->count == LISTED",
     Fact.UNBOUNDED: "!(t->state.bound < LIMIT)",
 }
-"""A fact -> C that asks for it."""
 
 
 def spelled(step: Step, place: Place) -> str:
@@ -81,7 +78,6 @@ def arguments(step: Step, runs: Sequence[Run], rate: str = "rate") -> list[str]:
 
 
 def _update_span(span: str) -> str:
-    """The update of parameters from one place up to another."""
     return f"update_span(w, {span}, t->state.rate, (double)t->stretch->batch);"
 
 
@@ -98,7 +94,6 @@ class Section:
         """The rows of a loop over those taken together: from, and up to but not including."""
 
     def statements(self, program: Program) -> list[Statement]:
-        """The statements of the section."""
         first: list[Statement] = ["number *const w = t->w;"] if self.buffers else []
         if self.step.own:
             first.append(f"number *const UNUSED {BASE} = w;")
@@ -108,10 +103,7 @@ class Section:
         return [*first, *self._program(program)]
 
     def _program(self, program: Program) -> list[Statement]:
-        written: list[Statement] = []
-        for statement in program:
-            written += self._WRITERS[type(statement)](self, statement)
-        return written
+        return [written for statement in program for written in self._WRITERS[type(statement)](self, statement)]
 
     def _act(self, action: steps.Action) -> list[Statement]:
         ends = f"t->taken + {self.rows} == t->stretch->batch"
@@ -136,7 +128,7 @@ class Section:
         taken = f"long long {COUNT} = rows_to_take(t, {statement.rows});"
         to = self._place(statement.to)
         lists = [f"list_inputs(t, {to}, lists + row);"] if statement.lists else []
-        return [taken, self._over_rows([f"take_row(t, {to}, row);", *lists])]
+        return [taken, For("row", self.last, [f"take_row(t, {to}, row);", *lists], start=self.first)]
 
     def _perform(self, statement: steps.Perform) -> list[Statement]:
         runs = self.step.routines[statement.routine]
@@ -171,10 +163,7 @@ class Section:
             return [Block([last, *self._program(statement.body)])]
         assert self.step.own
         base = f"number *const UNUSED {BASE} = w + OWN - X + {self.step.own.per_row} * row;"
-        return [self._over_rows([base, *self._program(statement.body)])]
-
-    def _over_rows(self, body: list[Statement]) -> Statement:
-        return For("row", self.last, body, start=self.first)
+        return [For("row", self.last, [base, *self._program(statement.body)], start=self.first)]
 
     def _divided(self, divided: steps.Divided) -> list[Statement]:
         """Let threads compute parts of the body. Only what cannot be divided comes before or after it."""
@@ -201,8 +190,7 @@ class Section:
         if divided not in self.shares:
             taken = ("struct training *t", f"UNUSED long long {COUNT}", "long long part", "long long parts")
             name = f"share{len(self.shares)}"
-            known = "number *const w = t->w;"
-            self.shares[divided] = Function("static void", name, taken, [known, *body])
+            self.shares[divided] = Function("static void", name, taken, ["number *const w = t->w;", *body])
         return [*before, f"divide(&t->crew, {self.shares[divided].name}, t, {COUNT});", *after]
 
     def _place(self, place: Place) -> str:

@@ -88,7 +88,7 @@ class Runs:
 def _evaluator(template: Expr) -> Callable[[Sequence[Any]], Any]:
     """Compile a template to a function of its operands, element by element."""
     leaves = {slot.name: f"operands[{slot.name}]" for slot in SLOTS}
-    functions = {name: partial(_each, getattr(math, name)) for name, _ in calls(template)}
+    functions = {call.primitive: partial(_each, getattr(math, call.primitive)) for call in calls(template)}
     made: Callable[[Sequence[Any]], Any] = eval(  # noqa: S307  (text from the op table, not from input)
         f"lambda operands: {_ARRAYS.spell(template, leaves)[0]}", {"where": np.where, **functions}
     )

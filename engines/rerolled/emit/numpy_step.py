@@ -58,8 +58,6 @@ class NumpyKernel(PythonKernel):
             for run in self.routines[routine]:
                 run()
 
-    # --- passes ------------------------------------------------------------------------------------------------------
-
     def forward(self, x: Doubles, p: Doubles, w: Doubles, y: Doubles) -> float:
         self._inputs[:] = x
         self._take(p)
@@ -95,9 +93,7 @@ class NumpyKernel(PythonKernel):
         gradients[:] = 0.0
 
     def _view(self, buffer: Any) -> Array:
-        """An array over the numbers of a buffer."""
-        view: Array = self.np.asarray(memoryview(buffer))
-        return view
+        return self.np.asarray(memoryview(buffer))
 
     def _take(self, buffer: Doubles, away: int = 0) -> None:
         """Copy the caller's parameters, or their gradients, to the workspace. away: distance from the parameters."""
@@ -105,8 +101,6 @@ class NumpyKernel(PythonKernel):
 
     def _give(self, buffer: Doubles, away: int = 0) -> None:
         self._view(buffer)[self._index] = self.w[self._place + away]
-
-    # --- training ----------------------------------------------------------------------------------------------------
 
     def train(self, buffers: Buffers, stretch: Stretch) -> int:
         with self.np.errstate(all="ignore"):

@@ -20,13 +20,6 @@ from zoomgrad.engines.rerolled.step.language import Place, Run
 from zoomgrad.engines.rerolled.step.step import Step
 
 
-def with_own(step: Step, count: int) -> Step:
-    """Add places for so many rows."""
-    size = step.apart(own_size(step))
-    step, area = step.with_area("own", count * size)
-    return replace(step, own=Place(area.start - step.area("x").start, size))
-
-
 def own_size(step: Step) -> int:
     """The number of places for one row."""
     return step.area("u").stop - step.area("x").start

@@ -24,7 +24,7 @@ from itertools import groupby
 
 from zoomgrad.engines.rerolled.form import Form, has_strides, lies_in_vectors
 from zoomgrad.engines.rerolled.rearrange.from_panels import turned
-from zoomgrad.engines.rerolled.rearrange.rows import add_rows, can_add_rows, of_first_row, over_rows, own_size, with_own
+from zoomgrad.engines.rerolled.rearrange.rows import add_rows, can_add_rows, of_first_row, over_rows, own_size
 from zoomgrad.engines.rerolled.rearrange.weight_reuse import pair_of_loops
 from zoomgrad.engines.rerolled.rearrange.zeros import list_size
 from zoomgrad.engines.rerolled.recover.loops import Loop
@@ -50,7 +50,9 @@ def take_rows_together(step: Step, form: Form) -> Step:
     if pair is None or not _is_plain(step, loops[pair.forward]) or not can_add_rows(loops[pair.sink]):
         return step
     count, is_divided = _row_count(step, form)
-    step = with_own(step, count)
+    apart = step.apart(own_size(step))
+    step, own = step.with_area("own", count * apart)
+    step = replace(step, own=Place(own.start - step.area("x").start, apart))
     taken = steps.TakeRows(count, of_first_row(step, step.area("x").start), lists=bool(step.skips))
     terms = [loop.lanes * sum(segment.terms for segment in loop.segments if segment.counts) for loop in loops]
     many = [pair.forward, *(number for number, of_loop in enumerate(terms) if of_loop >= form.many_terms)]

@@ -33,8 +33,7 @@ def pair_of_loops(loops: Loops) -> Optional[Pair]:
         x, factor = of_sink
         start, stop = sink.target.extent(sink.counts)
         span = (start - loops.gradient_offset, stop - loops.gradient_offset)
-        number = next(number for number, loop in enumerate(loops.loops) if reads(loop, span))
-        loop = loops.loops[number]
+        number, loop = next((number, loop) for number, loop in enumerate(loops.loops) if reads(loop, span))
         (index, slot, weights), *others = reads(loop, span)
         segment = loop.segments[index]
         if (

@@ -46,11 +46,10 @@ def fuse(sums: Sums) -> Sums:
     to the forward pass.
     """
     template, slots = sums.template.copy(), sums.slots.copy()
-    is_single = sums.count == 1
     first = np.zeros(sums.nodes + 1, np.int32)  # the last entry is for NONE
     first[sums.node] = sums.first
     fusible = np.zeros(sums.nodes + 1, bool)
-    fusible[sums.node[is_single]] = True
+    fusible[sums.node[sums.count == 1]] = True
     """Node -> whether it is a sum of one term, read once and not yet fused."""
     fusible &= read_once(sums)
     outer = np.flatnonzero(fusible[slots].any(axis=0) & (template != 0))

@@ -53,8 +53,8 @@ from typing import NamedTuple, Optional
 import numpy as np
 
 from zoomgrad.engines.graph import tape as tapes
-from zoomgrad.engines.graph.expr import A, Apply, B, Expr, G, K, Leaf, Literal, leaves
-from zoomgrad.engines.graph.ops import OPS, Op
+from zoomgrad.engines.graph.expr import OUT, A, Apply, B, Expr, G, K, Leaf, Literal, leaves
+from zoomgrad.engines.graph.ops import OPS
 from zoomgrad.engines.graph.tape import Tape
 from zoomgrad.engines.rerolled.recover import sums
 from zoomgrad.engines.rerolled.recover.sums import NONE, Ints, Sums, distinct, jump_pointers
@@ -72,14 +72,11 @@ def pull(tape: Tape) -> Sums:
 class _Kind(NamedTuple):
     """All rows with the same op and constant."""
 
-    op: Op
+    terms: tuple[Expr, ...]
+    """The terms of a row's value: an addition has two, any other op has one."""
+    contributions: tuple[Expr, ...]
     constant: Optional[float]
     rows: Ints
-
-    @property
-    def terms(self) -> tuple[Expr, ...]:
-        """The terms of a row's value: an addition has two, any other op has one."""
-        return (A, B) if self.op.forward == A + B else (self.op.forward,)
 
 
 class _Builder:
@@ -108,9 +105,9 @@ class _Builder:
         self.number[self.one] = 1.0
         self.kinds = list(self._kinds())
         self.value = self._value_numbers()
-        """Row -> the first row that computes the same value."""
+        self.columns = {A: self.value.take(left), B: self.value.take(right), OUT: self.value}
+        """Leaf of the op table -> row -> the node that the leaf stands for."""
         self.templates: dict[Expr, int] = {IDENTITY: 0}
-        """Template -> its number."""
         self.coefficients: list[tuple[int, Ints]] = []
         """Template and slots of each batch of coefficients, in the order of their nodes."""
 
@@ -118,32 +115,32 @@ class _Builder:
         codes = tapes.codes()
         for name, op in OPS.items():
             rows = np.flatnonzero(self.code == codes[name])
+            terms = (A, B) if op.forward == A + B else (op.forward,)
             for k in sorted(set(self.number[rows].tolist())) if op.takes_constant else [None]:
-                yield _Kind(op, k, rows if k is None else rows[self.number[rows] == k])
+                yield _Kind(terms, op.contributions, k, rows if k is None else rows[self.number[rows] == k])
 
     def _value_numbers(self) -> Ints:
         """Row -> the first row with the same value, for example of a division's reciprocal or a negation."""
         value: Ints = np.arange(self.rows, dtype=np.int32)
         constants = np.flatnonzero(self.code == sums.CONSTANT)
-        value[constants] = _first_with_key(constants, self.number[constants].view(np.int64))
+        first, equal = distinct(self.number[constants].view(np.int64))
+        value[constants] = constants[first[equal]]
         is_constant = np.append(self.code == sums.CONSTANT, True)  # the last entry is for NONE
         left, right = self.operands
         # Skip rows with two operands that vary: duplicates are rare there, and the search is slow.
         shared = [kind.rows[is_constant[right[kind.rows]] | is_constant[left[kind.rows]]] for kind in self.kinds]
-        changed = True
-        while changed:
-            changed = False
+        while True:
+            before = value.copy()
             for rows in filter(len, shared):
-                key = value[left[rows]].astype(np.int64) * self.rows + value[right[rows]]
-                first = _first_with_key(rows, key)
-                changed = changed or bool((value[rows] != first).any())
-                value[rows] = first
-        return value
+                first, equal = distinct(value[left[rows]].astype(np.int64) * self.rows + value[right[rows]])
+                value[rows] = rows[first[equal]]
+            if (value == before).all():
+                return value
 
     def build(self) -> Sums:
         """Number the terms of all values and gradients, then fill them in, one kind of row at a time."""
         rows, loss = self.rows, self.tape.loss
-        values, (contributions, targets, self.gradient) = self._values(), self._gradients()
+        values, (contributions, targets, self.columns[G]) = self._values(), self._gradients()
         owner = np.concatenate([(values >> 1).astype(np.int32), 2 * rows - targets])
         terms = np.full((2, 2 * rows), NONE, np.int32)
         """Pass, 2 * row + position -> the number of its term, or NONE."""
@@ -151,7 +148,7 @@ class _Builder:
         terms[1, contributions] = np.arange(len(values), len(owner))
         template, slots = np.zeros(len(owner), np.int16), np.full((len(SLOTS), len(owner)), NONE, np.int32)
         parts = [(terms[0], kind, each) for kind in self.kinds for each in enumerate(kind.terms)]
-        parts += [(terms[1], kind, each) for kind in self.kinds for each in enumerate(kind.op.contributions)]
+        parts += [(terms[1], kind, each) for kind in self.kinds for each in enumerate(kind.contributions)]
         for of_pass, kind, (position, expr) in parts:
             at = of_pass.take(2 * kind.rows + position)
             has_term = at != NONE
@@ -204,7 +201,7 @@ class _Builder:
         targets, consumers, is_left = targets.take(listed), listed >> 1, (listed & 1).astype(bool)
         passes_on = np.zeros(rows, bool)
         for kind in self.kinds:
-            passes_on[kind.rows] = all(expr == G for expr in kind.op.contributions)
+            passes_on[kind.rows] = all(expr == G for expr in kind.contributions)
         is_alias = passes_on.take(consumers) & (code.take(targets) != sums.PARAMETER)
         is_alias &= (np.bincount(targets, minlength=rows) == 1).take(targets)
         # Chains are neighbours among the left operands.
@@ -238,22 +235,8 @@ class _Builder:
         leaf_to: dict[Leaf, Expr] = dict(zip(operands, SLOTS))
         if k is not None:
             leaf_to[K] = Literal(k)
-        template = _folded(substitute(expr, leaf_to))
-        return self.templates.setdefault(template, len(self.templates)), [self._nodes(leaf, rows) for leaf in operands]
-
-    def _nodes(self, leaf: Leaf, rows: Ints) -> Ints:
-        """The nodes that a leaf of the op table stands for in these rows."""
-        if leaf == G:
-            return self.gradient.take(rows)
-        of = {A: self.operands[0], B: self.operands[1]}.get(leaf)
-        return self.value.take(rows if of is None else of.take(rows))
-
-
-def _first_with_key(rows: Ints, key: Ints) -> Ints:
-    """For each row, the first row with the same key. Rows ascend."""
-    first, tuples = distinct(key)
-    first_rows: Ints = rows[first[tuples]]
-    return first_rows
+        number = self.templates.setdefault(_folded(substitute(expr, leaf_to)), len(self.templates))
+        return number, [self.columns[leaf].take(rows) for leaf in operands]
 
 
 def _costly_coefficient(expr: Expr) -> Optional[Expr]:

@@ -46,7 +46,7 @@ import numpy as np
 
 from zoomgrad.engines.rerolled.recover.loops import Phase
 from zoomgrad.engines.rerolled.recover.nest import nests
-from zoomgrad.engines.rerolled.recover.sums import COMPUTED, CONSTANT, NONE, VALUE, Ints, Sums, ranges, starts_of
+from zoomgrad.engines.rerolled.recover.sums import APART, COMPUTED, CONSTANT, NONE, VALUE, Ints, Sums, ranges, starts_of
 from zoomgrad.engines.rerolled.recover.templates import SLOTS
 from zoomgrad.engines.rerolled.recover.waves import ODD, mix, waves
 
@@ -88,7 +88,6 @@ def group(sums: Sums, most: Optional[int] = None) -> list[Group]:
                 origins.add(made, len(groups))
                 regularity.add(made, pieces)
                 groups.append(made)
-            regularity.check()
     return groups
 
 
@@ -113,25 +112,24 @@ class _Regularity:
         self._template, self._most = sums.template, most
         self._different = 0
         self._near: deque[tuple[Phase, bytes]] = deque(maxlen=NEAR)
-        self._total = self._left = int((sums.kind[sums.owner] == VALUE).sum())
-        """All forward terms, and those to come."""
-        self._regular = 0
-        """Forward terms in large regular groups so far."""
+        self._total = int((sums.kind[sums.owner] == VALUE).sum())
+        """All forward terms."""
+        self._others = 0
+        """Forward terms so far that are not in large regular groups."""
 
     def add(self, group: Group, pieces: int) -> None:
-        """Count a group. pieces: the nests that its lanes form."""
+        """Count a group. Raises Irregular if the tape is irregular, whatever the groups to come are.
+
+        pieces: the nests that its lanes form.
+        """
         start, terms = int(group.first[0]), len(group.nodes) * group.terms
         kind = group.phase, self._template[start : start + group.terms].tobytes()
         self._different += len(group.nodes) == 1 or kind not in self._near
         self._near.append(kind)
-        if group.phase == Phase.FORWARD:
-            self._left -= terms
-            self._regular += terms if pieces <= REGULAR and terms >= LARGE and len(group.nodes) > 1 else 0
-
-    def check(self) -> None:
-        """Raise Irregular if the tape is irregular, whatever the groups to come are."""
+        if group.phase == Phase.FORWARD and (pieces > REGULAR or terms < LARGE or len(group.nodes) == 1):
+            self._others += terms
         are_many = self._most is not None and self._different > self._most
-        if are_many and 2 * (self._regular + self._left) < self._total:
+        if are_many and 2 * self._others > self._total:
             raise Irregular
 
 
@@ -164,15 +162,11 @@ class _Origins:
             number, lanes = self._homes.get(colour, (number, 0))
             self._homes[colour] = number, lanes + len(nodes)
         if group.phase == Phase.FORWARD:
-            rank = (number + 1) * _OFFSET + lanes
+            rank = (number + 1) * APART + lanes
             self.rank[nodes] = np.arange(rank, rank + len(nodes))
         # Gradients of one group of values have one origin, even if they are in several groups.
         mirrored, apart = int(self.of[self._sums.mirrors[leader]]), self._sums.nodes + COMPUTED + 1
         self.of[nodes] = mirrored + apart if mirrored > COMPUTED else COMPUTED + 1 + number
-
-
-_OFFSET = 1 << 32
-"""More than the number of nodes. It separates ranks of two groups."""
 
 
 class _Shapes:
@@ -232,7 +226,6 @@ def _by_shape(wave: Ints, shapes: _Shapes) -> list[Ints]:
         order = keys.argsort(kind="stable")
         starts = starts_of(keys[order])
         leader[order] = order[starts].repeat(np.diff(starts, append=len(order)))
-        # Equal hashes prove nothing, so compare every sum with the first one of the same hash.
         differ = shapes.differ(leader)
         if not differ.any():
             break

@@ -39,7 +39,6 @@ class Lanes(NamedTuple):
     """Places of operands; shape (slots, terms, lanes)."""
 
     def part(self, members: Any) -> Lanes:
-        """Some of the lanes."""
         targets, row = (None if column is None else column[members] for column in (self.targets, self.row))
         return Lanes(self.nodes[members], targets, row, self.template, self.places[:, :, members])
 
@@ -79,9 +78,7 @@ def nests_of_terms(lanes: Lanes, ends: Any) -> list[Nest]:
 def nests_of_lanes(lanes: Lanes, sequences: Sequence[Ints]) -> tuple[list[Nest], int]:
     """Nests of lanes; and if they have rows of different lengths, the longest length, else 0.
 
-    Nests have strides for the targets, if those are known, and for each sequence.
-
-    sequences: for each operand, lane -> place.
+    Nests have strides for the targets, if those are known, and for each of `sequences`: of an operand, lane -> place.
     """
     targets = [] if lanes.targets is None else [lanes.targets]
     every = [*targets, *sequences] or [0 * lanes.nodes]
@@ -103,9 +100,7 @@ def _as_rows(pieces: list[Nest], fewest: int) -> tuple[list[Nest], int]:
     """If these are pieces with rows of different lengths, write all of them as rows. Return the longest length, else 0.
 
     Attention has them: with four heads, 4 rows of 2 scores for the second position, 4 rows of 3 for the third, and so
-    on. Where one row follows another without a gap, `nests` finds one long row.
-
-    fewest: the least number of pieces.
+    on. Where one row follows another without a gap, `nests` finds one long row. fewest: the least number of pieces.
     """
     if len(pieces) < fewest:
         return pieces, 0

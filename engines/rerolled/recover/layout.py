@@ -13,14 +13,9 @@ All nodes have places in one workspace of doubles, which is divided into areas:
 - `g`: their gradients, each at a fixed distance from its value.
 - `u`: the other sums of the backward pass: coefficients, and gradients of values that have no place.
 
-Lanes side by side are padded to whole vectors: 3 lanes to 4, and 50 to 56. Rows of weights that would be a multiple of
-a kilobyte apart get one vector more: 512 to 520.
-
 A group becomes one loop under two conditions: its lanes take the same steps from term to term, so that one nest of
-terms serves all lanes, and the places of its first terms form one nest of lanes. If lanes differ in at most
-WRITTEN_SINGLY steps, a new segment starts at each of these terms. If they differ in more, lanes with equal steps become
-separate loops, unless these would be more than the segments. If the places of an operand would need many nests, its
-stride is a list of offsets. Lanes of two kinds, as in the gradients of queries and keys, become two loops in any case.
+terms serves all lanes, and the places of its first terms form one nest of lanes. `lanes` divides other groups, lists
+the offsets of an operand whose places would need many nests, or starts a segment where lanes differ in a step.
 
 Example, continued from `groups`. The sums of the group %8, %16 are
 
@@ -80,10 +75,7 @@ from zoomgrad.engines.rerolled.recover.places import (
     put_parameters,
     put_parameters_as,
 )
-from zoomgrad.engines.rerolled.recover.sums import INPUT, NONE, PARAMETER, Ints, Sums
-
-_APART = 1 << 32
-"""More than the rows of a block. It separates blocks."""
+from zoomgrad.engines.rerolled.recover.sums import APART, INPUT, NONE, PARAMETER, Ints, Sums
 
 
 def lay_out(sums: Sums, groups: Sequence[Group], like: Optional[Loops] = None) -> Loops:
@@ -167,42 +159,30 @@ class _Writer:
         node, first = int(group.nodes[0]), int(group.first[0])
         target = int(self.targets[node])
         places.of[node] = places.block(1) if target == NONE else target
-        segments = [
-            Segment(
-                sums.templates[sums.template[term]],
-                (),
-                tuple(places.operand(places.access(slot)) for slot in sums.slots[:, term].tolist() if slot != NONE),
-            )
-            for term in range(first, first + group.terms)
-        ]
-        return Loop(group.phase, (), Access(int(places.of[node]), ()), 1, tuple(segments))
+        segments = []
+        for term in range(first, first + group.terms):
+            nodes = sums.slots[:, term].tolist()
+            operands = tuple(places.operand(places.access(operand)) for operand in nodes if operand != NONE)
+            segments.append(Segment(sums.templates[sums.template[term]], (), operands))
+        return Loop(group.phase, (), places.access(node), 1, tuple(segments))
 
     def _lanes(self, group: Group) -> Lanes:
         """The lanes of a group in the order of their targets, with the places of all operands."""
-        order, targets = self._order(group)
+        targets, mirrors = self.targets.take(group.nodes), self.sums.mirrors.take(group.nodes)
+        are_known = not (targets == NONE).any()
+        order: Union[Ints, slice] = slice(None)
+        if mirrors[0] != NONE:
+            order = ascending(targets) if are_known else mirrors.argsort()
         terms = group.first[order] + np.arange(group.terms)[:, None]
         nodes = self.sums.operands(terms)
         rows = (self.row.take(of_slot[0]) for of_slot in nodes) if self.blocks else ()
         return Lanes(
             nodes=group.nodes[order],
-            targets=targets,
+            targets=targets[order] if are_known else None,
             row=next((row for row in rows if row.any()), None),
             template=self.sums.template.take(terms[:, 0]),
             places=self.places.of.take(nodes, mode="wrap"),
         )
-
-    def _order(self, group: Group) -> tuple[Union[Ints, slice], Optional[Ints]]:
-        """The order of the lanes, and the places of their sums if they are known."""
-        targets = self.targets.take(group.nodes)
-        if group.phase == Phase.FORWARD:
-            return slice(None), None if targets[0] == NONE else targets
-        mirrors = self.sums.mirrors.take(group.nodes)
-        if mirrors[0] == NONE:
-            return slice(None), None
-        if (targets == NONE).any():
-            return mirrors.argsort(), None
-        order = ascending(targets)
-        return order, targets[order]
 
     def _of_lanes(self, phase: Phase, lanes: Lanes, ends: Ints) -> Iterator[Loop]:
         """Write these lanes as loops, usually one. ends: the terms after which a segment ends."""
@@ -216,7 +196,7 @@ class _Writer:
             members = slice(piece.start, piece.start + piece.size)
             if longest:
                 self.blocks += 1
-                self.row[lanes.nodes[members]] = self.blocks * _APART + np.arange(piece.size) // piece.counts[-1]
+                self.row[lanes.nodes[members]] = self.blocks * APART + np.arange(piece.size) // piece.counts[-1]
             if lanes.targets is None:
                 target, room = self._new_target(lanes.nodes[members], piece.counts, longest)
             else:
@@ -226,14 +206,12 @@ class _Writer:
 
     def _segments(self, lanes: Lanes, terms: Sequence[Nest], numbers: Sequence[int], piece: Nest) -> Iterator[Segment]:
         """Write all terms of a piece of the lanes. numbers: for each nest of terms, the number of its template."""
-        members = slice(piece.start, piece.start + piece.size)
         sequence = count(0 if lanes.targets is None else 1)
         for nest, number in zip(terms, numbers):
-            run = slice(nest.start, nest.start + nest.size)
             operands = []
             for slot in self.sums.reads[number]:
-                places = lanes.places[slot, run, members]
-                access = Access(int(places[0, 0]), piece.strides_of(next(sequence)), nest.strides_of(slot))
+                first = int(lanes.places[slot, nest.start, piece.start])
+                access = Access(first, piece.strides_of(next(sequence)), nest.strides_of(slot))
                 operands.append(self.places.operand(access))
             yield Segment(self.sums.templates[number], nest.counts, tuple(operands))
 

@@ -46,11 +46,9 @@ class Nest(NamedTuple):
 
     @property
     def size(self) -> int:
-        """The number of positions."""
         return math.prod(self.counts)
 
     def strides_of(self, sequence: int) -> tuple[Stride, ...]:
-        """The strides of one sequence."""
         return tuple([by[sequence] for by in self.strides])
 
 
@@ -77,24 +75,23 @@ def nests(sequences: Ints, breaks: Any = None) -> list[Nest]:
     ends[:-1] = False if breaks is None else breaks
     turns |= ends
     turns[1:] |= ends[:-1]
-    runs: list[tuple[int, int]] = []
+    starts: list[int] = []
     turning = turns.nonzero()[0].tolist()
     must_end, must_turn = ends.tobytes(), turns.tobytes()
     start = 0
     while start < length:
+        starts.append(start)
         # The run ends at the first turn after its start.
         stop = start if must_end[start] else turning[bisect_right(turning, start)]
         # A run of two may leave its second position to the run that follows: `a  b c d`, not `a b  c d`.
         if stop == start + 1 and not must_end[stop] and not must_turn[stop + 1]:
             stop = start
-        runs.append((start, stop + 1))
         start = stop + 1
-    starts = [start for start, _ in runs]
     first = dict(zip(starts, sequences[:, starts].T.tolist()))
     step = steps[:, [*starts[:-1], min(starts[-1], length - 2)]].T.tolist()  # the last position has no step
     pieces = [
         Nest(start, (stop - start,), (tuple(by),)) if stop - start > 1 else Nest(start, (), ())
-        for (start, stop), by in zip(runs, step)
+        for start, stop, by in zip(starts, [*starts[1:], length], step)
     ]
     return _merged(first, pieces, must_end)
 
@@ -156,17 +153,16 @@ def with_lists(pieces: Iterable[Nest], sequences: Sequence[Ints], *, flat: bool 
     >>> with_lists([Nest(0, (3, 2), ())], [np.array([5, 6, 75, 74, 35, 36])])
     [Nest(start=0, counts=(6,), strides=(((0, 1, 70, 69, 30, 31),),))]
     """
-    return [_with_lists(piece, sequences, flat) for piece in pieces]
-
-
-def _with_lists(piece: Nest, sequences: Sequence[Ints], flat: bool) -> Nest:
-    counts = piece.counts
-    runs = [sequence[piece.start : piece.start + piece.size] for sequence in sequences]
-    of_sequences = [None if flat else _strides(run, counts) for run in runs]
-    if None in of_sequences and counts:
-        counts = (piece.size,)
-        of_sequences = [_strides(run, counts) for run in runs]
-    return Nest(piece.start, counts, tuple(zip(*of_sequences)) if counts else ())
+    listed: list[Nest] = []
+    for piece in pieces:
+        counts = piece.counts
+        runs = [sequence[piece.start : piece.start + piece.size] for sequence in sequences]
+        of_sequences = [None if flat else _strides(run, counts) for run in runs]
+        if None in of_sequences and counts:
+            counts = (piece.size,)
+            of_sequences = [_strides(run, counts) for run in runs]
+        listed.append(Nest(piece.start, counts, tuple(zip(*of_sequences)) if counts else ()))
+    return listed
 
 
 def _strides(addresses: Ints, counts: tuple[int, ...]) -> Optional[list[Stride]]:
@@ -183,7 +179,8 @@ def _strides(addresses: Ints, counts: tuple[int, ...]) -> Optional[list[Stride]]
     return None if rest.any() else steps
 
 
-def stride_of(offsets: Sequence[int]) -> Stride:
-    """One step, or the offsets if steps differ. offsets: starting at 0."""
+def stride_of(numbers: Sequence[int]) -> Stride:
+    """One step, or the offsets from the first number if steps differ."""
+    offsets = [number - numbers[0] for number in numbers]
     step = offsets[1] if len(offsets) > 1 else 0
     return step if all(offset == n * step for n, offset in enumerate(offsets)) else tuple(offsets)

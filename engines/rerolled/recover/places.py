@@ -27,7 +27,7 @@ CONFLICT = 128
 
 
 def padded(count: int) -> int:
-    """The number of places for this many lanes side by side, including padding.
+    """The number of places for this many lanes side by side, including padding: 4 for 3 lanes, and 56 for 50.
 
     Blocks of more than 2 numbers start at multiples of VECTOR.
     """
@@ -37,18 +37,16 @@ def padded(count: int) -> int:
 def apart(lanes: int) -> int:
     """How far apart to put lanes that one loop reads term by term: whole vectors, but no multiple of a kilobyte.
 
-    A column of such rows falls into a few sets of a first-level cache, and each pass over it fetches it anew. The
-    product of a layer of 512 units with 100 rows, in tiles of 5 rows by 2 vectors of 4, took 1.6 times as long.
+    For 512 lanes this is 520. A column of rows 512 apart falls into a few sets of a first-level cache, and each pass
+    over it fetches it anew. The product of a layer of 512 units with 100 rows, in tiles of 5 rows by 2 vectors of 4,
+    took 1.6 times as long.
     """
     width = padded(lanes)
     return width if width % CONFLICT else width + VECTOR
 
 
 class Places:
-    """The workspace while it fills: complete areas, the next free place, and the place of each node.
-
-    At first, it holds the constants. Equal ones share a place.
-    """
+    """The workspace while it fills, at first with the constants."""
 
     def __init__(self, sums: Sums) -> None:
         constants = np.flatnonzero(sums.kind == CONSTANT)
@@ -98,7 +96,6 @@ class Places:
         return self.numbers[index]
 
     def access(self, node: int) -> Access:
-        """The access of one node."""
         return Access(int(self.of[node]), ())
 
 
@@ -165,18 +162,17 @@ def plan_chains(sums: Sums, groups: Sequence[Group], places: Places) -> Ints:
     groups: those of the forward pass. Returns node -> its place, or NONE if that is not planned.
     """
     planned = np.full(sums.nodes + 1, NONE, np.int32)
-    for chain in _shrinking_chains(sums, groups):
-        lanes = len(groups[chain[0]].nodes)
+    for first, *others in _shrinking_chains(sums, groups):
+        lanes = len(first.nodes)
         width = padded(lanes)
-        planned[groups[chain[0]].nodes] = places.block(width * len(chain)) + np.arange(lanes)
-        for number in chain[1:]:
-            step = groups[number]
+        planned[first.nodes] = places.block(width * (1 + len(others))) + np.arange(lanes)
+        for step in others:
             planned[step.nodes] = planned[sums.slots[0, step.first]] + width
     return planned
 
 
-def _shrinking_chains(sums: Sums, groups: Sequence[Group]) -> Iterator[list[int]]:
-    """Chains of at least three groups, by number, whose last group has fewer lanes than the first."""
+def _shrinking_chains(sums: Sums, groups: Sequence[Group]) -> Iterator[list[Group]]:
+    """Chains of at least three groups, whose last group has fewer lanes than the first."""
     group_of = np.full(sums.nodes + 1, NONE, np.int32)
     after: dict[int, int] = {}
     for number, group in enumerate(groups):
@@ -192,10 +188,11 @@ def _shrinking_chains(sums: Sums, groups: Sequence[Group]) -> Iterator[list[int]
         if sums.template[group.first[0]] == sums.template[groups[source].first[0]]:
             after[source] = number
     for head in sorted(set(after) - set(after.values())):
-        chain = [head]
-        while chain[-1] in after:
-            chain.append(after[chain[-1]])
-        if len(chain) >= 3 and len(groups[chain[-1]].nodes) < len(groups[head].nodes):
+        chain, number = [groups[head]], head
+        while number in after:
+            number = after[number]
+            chain.append(groups[number])
+        if len(chain) >= 3 and len(chain[-1].nodes) < len(chain[0].nodes):
             yield chain
 
 

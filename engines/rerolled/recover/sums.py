@@ -35,6 +35,9 @@ NONE = -1
 """Marks the absence of a node: in a slot that a template does not read, and in `mirrors` if a node is not a
 gradient."""
 
+APART = 1 << 32
+"""More than the number of nodes. It separates ranks of two groups, and rows of two blocks."""
+
 
 @dataclass(frozen=True)
 class Sums:
@@ -114,7 +117,6 @@ class Sums:
             yield f"outputs {' '.join(map(self.name, self.outputs))}"
 
     def name(self, node: int) -> str:
-        """The node's name in the text form."""
         kind = int(self.kind[node])
         if kind == CONSTANT:
             return repr(float(self.number[node]))

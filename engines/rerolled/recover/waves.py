@@ -121,9 +121,8 @@ def _in_order(edges: _Edges, due: Ints, most: int) -> tuple[list[Ints], list[Int
         when = due.take(ready) if len(waves) < most else np.zeros(len(ready), np.int32)
         for time in set(when.tolist()):
             if time not in of_time:
-                of_time[time] = []
                 heapq.heappush(times, time)
-            of_time[time].append(ready[when == time])
+            of_time.setdefault(time, []).append(ready[when == time])
         wave = np.sort(np.concatenate(of_time.pop(heapq.heappop(times))))
         waves.append(wave)
         reached = edges.readers.take(ranges(edges.end.take(wave), edges.reads.take(wave)))

@@ -1,7 +1,5 @@
 """Loops -> Step: the training step over recovered loops, as a program that can be printed and checked.
 
-Recovering loops is not here (`recover`), and neither are the rearrangements of a step (`rearrange`).
-
 step      = routine* series* section*
 routine   = name ":" run*
 series    = "loops" numbers "in" n "rounds:" loop  consecutive loops that one nest runs: see series.py

@@ -10,28 +10,23 @@ from zoomgrad.engines.rerolled.step.step import Step
 
 def plain(loops: Loops) -> Step:
     """Run rows one at a time, add up gradients, and update every parameter after each batch."""
-    of_phase = {
-        phase: tuple(Run(number, loop) for number, loop in enumerate(loops.loops) if loop.phase == phase)
-        for phase in Phase
+    routines = {
+        name: tuple(Run(number, loop) for number, loop in enumerate(loops.loops) if loop.phase == phase)
+        for phase, name in zip(Phase, ("values", "gradients", "sinks"))
     }
+    values, gradients = Perform("values"), (Perform("gradients"), Perform("sinks"))
+    gives = (Give("outputs"),)
     p = loops.area("p")
     # If an output is a parameter, give it before an update changes it.
     gives_parameters = any(p.start <= output.base < p.stop for output in loops.outputs)
-    evaluate = (steps.TAKE_ROW, Perform("values"), Give("outputs"), Guard())
-    forward = evaluate if gives_parameters else (steps.TAKE_ROW, Perform("values"), Guard())
-    routines = {"values": of_phase[Phase.FORWARD], "gradients": of_phase[Phase.BACKWARD], "sinks": of_phase[Phase.SINK]}
+    in_turn, in_leave = (gives, ()) if gives_parameters else ((), gives)
     step = Step(loops, loops.areas, routines)
     take = (*([Take("numbers")] if step.reads_numbers else []), Take("parameters"))
     return step.with_programs(
-        forward=(Take("inputs"), *take, Perform("values"), Give("outputs")),
-        backward=(Take("gradients"), Perform("gradients"), Perform("sinks"), Give("gradients")),
+        forward=(Take("inputs"), *take, values, *gives),
+        backward=(Take("gradients"), *gradients, Give("gradients")),
         enter=(*take, Take("gradients")),
-        turn=(*forward, Perform("gradients"), Perform("sinks"), If(Fact.ENDS, (NEXT_RATE, Update()))),
-        evaluate=evaluate,
-        leave=(
-            Give("inputs"),
-            *(() if gives_parameters else (Give("outputs"),)),
-            Give("parameters"),
-            Give("gradients"),
-        ),
+        turn=(steps.TAKE_ROW, values, *in_turn, Guard(), *gradients, If(Fact.ENDS, (NEXT_RATE, Update()))),
+        evaluate=(steps.TAKE_ROW, values, *gives, Guard()),
+        leave=(Give("inputs"), *in_leave, Give("parameters"), Give("gradients")),
     )

@@ -37,7 +37,7 @@ class Count(int):
     def __new__(cls, of_rounds: tuple[int, ...]) -> Count:
         made = super().__new__(cls, of_rounds[0])
         made.of_rounds = of_rounds
-        made.change = _change(of_rounds)
+        made.change = stride_of(of_rounds)
         return made
 
     def __format__(self, _: str) -> str:
@@ -67,13 +67,11 @@ def over_rounds(loops: Sequence[Loop]) -> Loop:
     rooms = tuple(loop.room for loop in loops)
     # Rounds with the same lanes are written in the same vectors, so the least room counts.
     room = Count(rooms) if isinstance(counts[-1], Count) else min(rooms)
-    segments = [
-        segments[0]._replace(
-            counts=tuple(map(_count, zip(*(segment.counts for segment in segments)))),
-            operands=tuple(map(_moved, zip(*(segment.operands for segment in segments)))),
-        )
-        for segments in zip(*(loop.segments for loop in loops))
-    ]
+    segments = []
+    for of_rounds in zip(*(loop.segments for loop in loops)):
+        of_terms = tuple(map(_count, zip(*(segment.counts for segment in of_rounds))))
+        operands = tuple(map(_moved, zip(*(segment.operands for segment in of_rounds))))
+        segments.append(of_rounds[0]._replace(counts=of_terms, operands=operands))
     return replace(loops[0], counts=(len(loops), *counts), target=target, room=room, segments=tuple(segments))
 
 
@@ -96,8 +94,4 @@ def _moved(of_rounds: Sequence[Operand]) -> Operand:
     if isinstance(first, float):
         return first
     bases = [operand.base for operand in of_rounds if isinstance(operand, Access)]
-    return first._replace(lanes=(_change(bases), *first.lanes))
-
-
-def _change(of_rounds: Sequence[int]) -> Stride:
-    return stride_of([number - of_rounds[0] for number in of_rounds])
+    return first._replace(lanes=(stride_of(bases), *first.lanes))

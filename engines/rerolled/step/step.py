@@ -91,7 +91,6 @@ class Step(Workspace):
         return any(isinstance(statement, Divided) for statement in self.statements())
 
     def statements(self) -> Iterator[Statement]:
-        """All statements of all sections."""
         return (statement for program in self.programs.values() for statement in walk(program))
 
     def pruned(self) -> Step:
@@ -100,11 +99,9 @@ class Step(Workspace):
         return replace(self, routines={name: runs for name, runs in self.routines.items() if name in run})
 
     def with_programs(self, **programs: Program) -> Step:
-        """Replace sections."""
         return replace(self, programs={**self.programs, **programs})
 
     def lines(self) -> Iterator[str]:
-        """Text form."""
         for name, runs in self.routines.items():
             yield f"{name}:"
             yield from (f"  {text}" for text in run_lines(runs))

@@ -72,16 +72,6 @@ def test_the_order_is_that_of_backward(graph):
     ]
 
 
-def test_a_chain_of_100_000_rows():
-    a = Value(1.0)
-    x = a
-    for _ in range(100_000):
-        x = x + a
-    tape = linearize(x, inputs=[a])
-    assert len(tape) == 100_001
-    assert (tape.left[-1], tape.right[-1], tape.loss) == (99_999, 0, 100_000)
-
-
 # --- refusals ----------------------------------------------------------------------------------------------------
 
 

@@ -133,23 +133,19 @@ def test_a_batch_has_more_rows_than_a_word_has_bits(network):
 # --- loops that skip zeros ---------------------------------------------------------------------------------------
 
 
-def with_more(more, extra=0):
-    """Return the loops of a network with a further term in its loss.
-
-    more: function of the inputs, the first layer's parameters, and `extra` additional parameters.
-    """
+def with_more(more):
+    """Return the loops of a network with a further term in its loss: a function of the first layer's parameters."""
     graph, kinds = classifier(FEATURES, HIDDEN, 3)
-    count, first = len(graph.numbers), FEATURES + 3
+    first = FEATURES + 3
 
     def build(Value, leaves):
-        *values, loss = graph.build(Value, leaves[:count])
-        p = leaves[first : first + HIDDEN * (FEATURES + 1)]
-        return [*values, loss + more(leaves[:FEATURES], p, leaves[count:])]
+        *values, loss = graph.build(Value, leaves)
+        return [*values, loss + more(leaves[first : first + HIDDEN * (FEATURES + 1)])]
 
-    return reroll(tape_of(Graph("more", graph.numbers + (0.5,) * extra, build), [*kinds, *["parameter"] * extra]))
+    return reroll(tape_of(Graph("more", graph.numbers, build), kinds))
 
 
-OTHERS = {"their squares": lambda x, p, own: sum(w * w for w in p), "one of them": lambda x, p, own: p[3] * 2.0}
+OTHERS = {"their squares": lambda p: sum(w * w for w in p), "one of them": lambda p: p[3] * 2.0}
 
 
 @pytest.mark.parametrize("what", OTHERS)

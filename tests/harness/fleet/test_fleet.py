@@ -20,12 +20,12 @@ from filelock import FileLock
 from tests.harness import runs
 from tests.harness.processes import is_running, wait_for
 from tests.harness.test_cli import RUNNING, kept_in
+from tests.harness.test_schedule import Observer
 from zoomgrad.harness.fleet import collecting
 from zoomgrad.harness.fleet.collecting import Collector, FleetLost, HostFailed, clean_environment, connected, run_host
 from zoomgrad.harness.fleet.host import Answer, unfit
 from zoomgrad.harness.machine.project import code_digest
 from zoomgrad.harness.plan.planning import Plan
-from zoomgrad.harness.run.schedule import Observer
 from zoomgrad.results.record import HostFacts, Run
 from zoomgrad.results.store import Store
 
@@ -49,26 +49,15 @@ def home(tmp_path):
     return Store.create(runs.run("a-run", blocks=4), under=tmp_path)
 
 
-class Watching(Observer):
-    """An observer that remembers."""
-
-    def __init__(self):
-        self.records = []
-
-    def finished(self, record, seconds_left):
-        self.records.append((record.cell.engine, record.block, record.host))
-
-
-def answering(facts=None, records=None):
-    """Return a `carry` that answers soon. facts, records: change what it answers."""
+def answering(records=list):
+    """Return a `carry` that answers soon. records: change what it measured."""
 
     def carry(run, block):
         time.sleep(0.2)
         worker, cells = distributed.get_worker(), Run.model_validate_json(run).cells
-        fields = {"identity": str(worker.name), "machine": {"processor": "a"}, **(facts or {})}
+        facts = HostFacts(identity=str(worker.name), machine={"processor": "a"})
         measured = [runs.measured(cell.engine, block) for cell in cells]
-        answer = Answer(facts=HostFacts(**fields), records=tuple(records(measured) if records else measured))
-        return answer.model_dump_json()
+        return Answer(facts=facts, records=tuple(records(measured))).model_dump_json()
 
     return carry
 
@@ -78,7 +67,7 @@ def collect(cluster, home, monkeypatch):
     """`collect(carry, workers=2)`: collect the run's records from scripted hosts, and return the observer."""
     monkeypatch.setattr(collecting, "PATIENCE_SECONDS", 3.0)
     monkeypatch.setattr(collecting, "LOOKING_SECONDS", 0.1)
-    watching = Watching()
+    watching = Observer()
 
     def run(carry, workers=2):
         monkeypatch.setattr(collecting, "carry", carry)
@@ -112,7 +101,7 @@ def test_every_record_comes_home_and_each_block_has_one_host(collect, home):
     watching = collect(answering())
     records = home.records()
     assert in_blocks(records, range(4))
-    assert {(record.cell.engine, record.block, record.host) for record in records} == set(watching.records)
+    assert sorted(records, key=str) == sorted(watching.records, key=str)
     assert sorted(home.run.hosts) == ["host-1", "host-2"]
     assert home.run.machine == {"processor": "a"}
 
@@ -121,7 +110,7 @@ def test_a_resumed_run_measures_only_what_is_missing(collect, home):
     admit(home, identity="0", machine={"processor": "a"}, blocks=(1,))
     for engine in runs.STEPS:
         home.write(runs.measured(engine, 1, host="host-1"))
-    assert {block for _, block, _ in collect(answering(), workers=1).records} == {0, 2, 3}
+    assert {record.block for record in collect(answering(), workers=1).records} == {0, 2, 3}
 
 
 def test_a_block_begins_again_on_another_host_if_its_host_is_lost(collect, home, tmp_path):

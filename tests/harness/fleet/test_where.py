@@ -1,8 +1,5 @@
 """The address after `--on`: bad input is refused with a remedy."""
 
-import subprocess
-import sys
-
 import pytest
 
 from zoomgrad.harness.fleet.where import checked
@@ -29,16 +26,3 @@ def test_other_texts_are_refused_with_a_remedy(text):
 def test_plain_tcp_stays_on_this_machine(host):
     with pytest.raises(Unreadable, match="without TLS"):
         checked(f"tcp://{host}:8786")
-
-
-CODE = """if True:
-    import sys
-    import zoomgrad.harness.cli.commands.run, zoomgrad.harness.cli.measuring
-    from zoomgrad.harness.run.schedule import Schedule
-    from zoomgrad.harness.fleet.where import checked
-    print(sorted({"dask", "distributed"} & set(sys.modules)))
-"""
-
-
-def test_without_on_nothing_of_dask_is_imported():
-    assert subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True).stdout == "[]\n"
