@@ -197,7 +197,12 @@ ENGINES = (
     ),
     _machine("rerolled-machine", f"{_RECOVERED}, as machine code, without a compiler", "rerolled-tcc"),
     _machine("rerolled-machine-sparse", _SKIPPING, "rerolled-machine", sparse=True),
-    _machine("rerolled-machine-fast", "plus fused multiply-add", "rerolled-machine", fast=True),
+    _machine(
+        "rerolled-machine-fast",
+        "plus fused multiply-add, reassociated sums, and its own exp, tanh, powers and Adam",
+        "rerolled-machine",
+        fast=True,
+    ),
     Peer("numpy", "NumPy, with derivatives by hand", model="with_numpy.NumpyModel"),
     Peer("torch", "PyTorch in eager mode", model="with_torch.TorchModel", environment=_TORCH),
     Peer("torch-compile", "PyTorch with torch.compile", model="with_torch.CompiledTorchModel", environment=_TORCH),

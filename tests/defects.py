@@ -588,6 +588,20 @@ DEFECTS = (
         "engines/test_within_buffers.py::test_bits_within_guarded_buffers[digits-4-dense]",
     ),
     Defect(
+        "machine: one is not subtracted from the power of two in a tanh",
+        "engines/machine/fast.py",
+        'combine("sub", whole, power, 1.0)',
+        'combine("sub", whole, power, 0.0)',
+        "engines/machine/test_functions.py::test_exp_and_tanh[tanh-1e-15-4]",
+    ),
+    Defect(
+        "machine: sums that take turns are subtracted",
+        "engines/machine/block.py",
+        'binary("add", self.sums[n], other,',
+        'binary("sub", self.sums[n], other,',
+        "engines/machine/test_machine.py::test_terms_side_by_side[4-True-microgpt-L1-D10-H2-T4]",
+    ),
+    Defect(
         "lengths: an update keeps powers that libm may round to the other double",
         "engines/lengths/lanes.py",
         "if other != value:\n                self._mark(",

@@ -152,11 +152,11 @@ MICROGRAD = Spelling(where=PYTHON.where, whole_as_int=True)
 NAMES = {leaf.name: leaf.name for leaf in LEAVES}
 
 
-def calls(expr: Expr) -> Iterator[tuple[str, int]]:
-    """The libm functions that an expression calls, each with its number of arguments."""
+def calls(expr: Expr) -> Iterator[Apply]:
+    """The calls of libm in an expression."""
     if isinstance(expr, Apply):
         if expr.primitive not in INFIX and expr.primitive != "where":
-            yield expr.primitive, len(expr.operands)
+            yield expr
         for operand in expr.operands:
             yield from calls(operand)
 

@@ -41,7 +41,7 @@ def widths_across(run: Run, loop: Loop, form: Form) -> list[int]:
         or run.rows > 1
         or run.is_live
         or run.due
-        or loop.calls
+        or form.calls(loop)
         or loop.target.lanes[-1] != 1
         or isinstance(lanes, Count)
         or not all(map(_is_across, loop.segments))
@@ -70,6 +70,9 @@ class Across(Block):
 
     rows: Optional[dict[int, Vec]] = None
     """The sums of whole windows, which fast code transposes once."""
+
+    def _begin_parts(self) -> None:
+        """Has no parts: columns are added one after the other."""
 
     def _over(self, terms: Terms, level: int) -> int:
         counts, width = terms.segment.counts, self.vectors[0].width

@@ -89,6 +89,8 @@ class Block:
         self.widest = max(each.width for each in vectors)
         self.sums: dict[int, Vec] = {}
         """The register of each sum that has begun, by the number of its vector."""
+        self.waiting: list[dict[int, Vec]] = []
+        """Further parts of each sum. Fast code adds terms to the parts in turn."""
         self.target: Optional[Source] = None
         """Where each sum is stored as soon as it is known, to free its register. None: all are stored at the end."""
 
@@ -104,7 +106,7 @@ class Block:
                     self.evaluator.load(self.sums[n], target.memory(lanes, 0))
                 else:
                     self.evaluator.clear(self.sums[n])
-        if not adds and not loop.calls and len(loop.segments) == 1 and not loop.segments[0].counts:
+        if not adds and not self.nest.calls and len(loop.segments) == 1 and not loop.segments[0].counts:
             self.target = self.nest.target()
         for number in range(len(loop.segments)):
             with self.registers.scope():
@@ -144,8 +146,12 @@ class Block:
         with self.evaluator.fixed(self._values_for_all(terms), reserve=RESERVE):
             if run.live_segment == number:
                 self._over_listed(terms)
-            else:
-                self._over(terms, 0)
+                return
+            self._begin_parts()
+            self._over(terms, 0)
+            while self.waiting:
+                for n, other in self.waiting.pop().items():
+                    self.sums[n] = self.evaluator.binary("add", self.sums[n], other, self.vectors[n].width)
 
     def _over(self, terms: Terms, level: int) -> int:
         """Loops over terms. Returns how many terms of this level the pointers have moved on."""
@@ -159,18 +165,31 @@ class Block:
                 self._advance(terms, level, self._over(terms, level + 1))
             return count
         if count * min(4, len(self.vectors)) <= STRAIGHT:
-            for term in range(count):
-                self._term(terms, term)
+            self._terms(terms, count)
             return 0
         together = 4 if len(self.vectors) == 1 else 2
         rounds, rest = divmod(count, together)
         with self.nest.counted_down(rounds):
-            for term in range(together):
-                self._term(terms, term)
+            self._terms(terms, together)
             self._advance(terms, level, 0, together)
-        for term in range(rest):
-            self._term(terms, term)
+        self._terms(terms, rest)
         return count - rest
+
+    def _terms(self, terms: Terms, count: int) -> None:
+        """The next terms of each sum. In fast code, each goes to the sums that have waited longest."""
+        for term in range(count):
+            self._term(terms, term)
+            self.waiting.append(self.sums)
+            self.sums = self.waiting.pop(0)
+
+    def _begin_parts(self) -> None:
+        """Begin further parts of sums in fast code, because each addition to a sum waits for the one before."""
+        if self.evaluator.fast:
+            for _ in range(4 // len(self.vectors) - 1):
+                more = {n: self.registers.vector(lanes.width) for n, lanes in enumerate(self.vectors)}
+                for register in more.values():
+                    self.evaluator.clear(register)
+                self.waiting.append(more)
 
     def _over_listed(self, terms: Terms) -> None:
         """The only level of terms runs over a list."""

@@ -6,12 +6,12 @@ import itertools
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import reduce
 from typing import Union
 
 from zoomgrad.engines.graph.expr import Apply, Expr, Leaf, Literal
 from zoomgrad.engines.machine.encode import RSP, Mask, Mem, Vec
-from zoomgrad.engines.machine.powers import EXPONENTS, write_power
+from zoomgrad.engines.machine.fast import is_fast, write_fast
+from zoomgrad.engines.machine.powers import EXPONENTS, write_rounded_power
 from zoomgrad.engines.machine.registers import Known, Registers
 
 PREDICATES = {"less": 17, "greater": 30}
@@ -164,15 +164,15 @@ class Evaluator:
     # --- calls -------------------------------------------------------------------------------------------------------
 
     def _call(self, expr: Apply, leaves: Sequence[Operand], width: int) -> Operand:
-        """Call a function of libm for one number."""
+        """Call a function of libm for one number, or compute what it would give."""
         exponent = expr.operands[-1]
-        assert width == 1
-        values = [self.evaluate(operand, leaves, 1) for operand in expr.operands]
+        values = [self.evaluate(operand, leaves, width) for operand in expr.operands]
         power = exponent.number if expr.primitive == "pow" and isinstance(exponent, Literal) else 0.0
         if power == 1.0 and self.exponents:
             return values[0]  # as in emit/powers.h
-        if self.fast and power and (2 * power).is_integer() and abs(power) <= 2:
-            return self._fast_power(self.in_register(values[0], 1), power)
+        if self.fast and is_fast(expr):
+            return write_fast(self, expr, self.in_register(values[0], width), width)
+        assert width == 1
         if power in self.exponents:
             x, to = self.in_register(values[0], 1), self.registers.vector(1)
 
@@ -180,24 +180,12 @@ class Evaluator:
                 self.release(x)  # before its last use, so that the call does not keep it
                 self.call("pow", (x, values[1]), to)
 
-            write_power(self, x, power, to, call_libm)
+            write_rounded_power(self, x, power, to, call_libm)
             return to
         self.release(*values)
         to = self.registers.vector(1)
         self.call(expr.primitive, values, to)
         return to
-
-    def _fast_power(self, x: Vec, exponent: float) -> Vec:
-        """x to a multiple of 1/2: a product of x and its root, inverted if the exponent is negative."""
-        whole, half = divmod(abs(exponent), 1)
-        factors = [x] * int(whole)
-        if half:
-            factors.append(self.registers.vector(1))
-            self.code.vector("vsqrtsd", factors[-1], x, x)
-        self.registers.share(x, int(whole))
-        self.release(x)
-        result = reduce(lambda product, factor: self.binary("mul", product, factor, 1), factors)
-        return self.binary("div", self.constant(1.0, 1), result, 1) if exponent < 0 else result
 
     def call(self, function: str, arguments: Sequence[Operand], to: Vec) -> None:
         """Call a function of doubles, and keep all registers in use.

@@ -92,7 +92,7 @@ class Writer(Evaluator):
 
     def _blocks(self, run: Run, loop: Loop, part: int) -> None:
         """part: blocks have at most this part of the sums that registers usually hold."""
-        if loop.calls:
+        if self.form.calls(loop):
             self.registers.prefer_kept()
             self.code.plain("vzeroupper")
         across = widths_across(run, loop, self.form) if part == 1 else []
@@ -116,6 +116,7 @@ class Nest:
         self.loop = loop
         self.strips = strips
         self.registers = writer.registers
+        self.calls = writer.form.calls(loop)
         self.limits, self.steps = steps_of(run, loop, strips, most)
         self.packed: Optional[LoopOperand] = None
         """The operand of which the panel holds this strip's lanes."""
@@ -145,7 +146,7 @@ class Nest:
         """The values that no loop over lanes changes, to be read before it. Nothing if the nest has loops over terms,
         which need the registers, or calls, which save and restore them."""
         moved = [level for level in range(len(self.limits)) if self._moves(level)]
-        if not moved or self.loop.calls or any(segment.counts for segment in self.loop.segments):
+        if not moved or self.calls or any(segment.counts for segment in self.loop.segments):
             return
         for access in accesses(self.loop):
             if not any(access.lanes[level] for level in moved):

@@ -24,7 +24,7 @@ LEAST, MOST = 2.0**-128, 2.0**128
 """Results beyond these are left to libm: emit/powers.h says why."""
 
 
-def write_power(evaluator: Evaluator, x: Vec, exponent: float, to: Vec, otherwise: Callable[[], None]) -> None:
+def write_rounded_power(evaluator: Evaluator, x: Vec, exponent: float, to: Vec, otherwise: Callable[[], None]) -> None:
     """`to = x ** exponent`. otherwise: computes it by calling libm."""
     code, registers = evaluator.code, evaluator.registers
     slow, end = code.new_label(), code.new_label()

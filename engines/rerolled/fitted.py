@@ -53,4 +53,5 @@ def form_of(options: Options, width: int, registers: int) -> Form:
         threads=max(1, options.threads),
         embeds=width == 8 and "AuthenticAMD" in features(),
         is_fast=options.fast,
+        has_functions=options.fast and options.target == "machine",
     )

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Optional
 
+from zoomgrad.engines.machine.fast import is_fast
 from zoomgrad.engines.rerolled.recover.loops import Access, Loop
 from zoomgrad.engines.rerolled.step.language import Panel, Run
 from zoomgrad.engines.rerolled.step.series import Count, width_in_rounds
@@ -52,7 +53,9 @@ class Form:
     """Whether products in tiles of machine code spread a row's number from memory: faster on Zen 4, slower on Xeons."""
 
     is_fast: bool = False
-    """Whether `kernel/fast.h` computes exp and powers of doubles, which does change bits."""
+    """Whether products and sums are fused, and functions computed by `kernel/fast.h` or `machine/fast.py`."""
+    has_functions: bool = False
+    """Whether nests compute the functions of `machine/fast.py` in vectors, without calls."""
 
     def rows_together(self, inputs: int, computed: int, parameters: int) -> int:
         """The most rows to take together. inputs, computed: of a row; the latter are values, gradients and others."""
@@ -68,6 +71,10 @@ class Form:
     def is_beyond_cache(self, numbers: int) -> bool:
         """Whether these many numbers are larger than the second-level cache."""
         return 8 * numbers > self.cache
+
+    def calls(self, loop: Loop) -> bool:
+        """Whether a loop calls functions of libm, each for one number at a time."""
+        return any(not (self.has_functions and is_fast(call)) for call in loop.calls)
 
     @property
     def strip(self) -> int:
@@ -163,7 +170,7 @@ class Strips(NamedTuple):
 
 def widths_of(run: Run, loop: Loop, form: Form) -> list[int]:
     """The widths of the vectors that cover the inner lanes."""
-    widest, lanes = form.width if lies_in_vectors(loop, run.panel) and not loop.calls else 1, loop.counts[-1]
+    widest, lanes = form.width if lies_in_vectors(loop, run.panel) and not form.calls(loop) else 1, loop.counts[-1]
     if isinstance(lanes, Count):
         return [width_in_rounds(lanes, loop.room, widest)]
     widths = vector_widths(lanes, loop.room, widest)
@@ -177,7 +184,7 @@ def widths_of(run: Run, loop: Loop, form: Form) -> list[int]:
 
 def _most_sums(run: Run, loop: Loop, form: Form, width: int) -> int:
     """The most vectors of sums in a block over one row. width: of its vectors."""
-    if run.live_segment is None and (loop.calls or is_listed(loop, -1)):
+    if run.live_segment is None and (form.calls(loop) or is_listed(loop, -1)):
         return 1
     # Each addition of a sum waits for the previous one, so other sums fill the time. Without sums there is no wait. But
     # an update reads a factor once for all vectors of its block.

@@ -119,7 +119,7 @@ class Nests:
 
     def _loop(self, run: Run, loop: Loop) -> Iterator[Statement]:
         """Write as many nests as the inner lanes need."""
-        self.calls |= loop.calls
+        self.calls |= {(call.primitive, len(call.operands)) for call in loop.calls}
         if not loop.counts:
             loop = with_a_lane(loop)
         for tall, strips in strips_of(run, loop, self.form):

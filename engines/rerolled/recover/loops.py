@@ -6,12 +6,9 @@ segment = template, term counts, operand*   a stretch of each lane's terms, itse
 operand = number | access                   base + an offset for each lane count and term count: index · stride, or
                                             an entry of a list
 
-The workspace holds doubles. Its areas are k constants, p parameters, q their gradients, x inputs, v values, g their
-gradients, and u, the other sums of the backward pass.
+Guarantees of `layout`, which lists the areas, for rearrangements and back ends:
 
-Guarantees of `layout` for rearrangements and back ends:
-
-- Areas come in this order, each from a multiple of VECTOR. So do blocks of more than 2 numbers. q and g are at one
+- Areas come in that order, each from a multiple of VECTOR. So do blocks of more than 2 numbers. q and g are at one
   fixed distance from p and v.
 - Loops are in running order, and in the order of phases. Nothing is read before it is written, and no place is written
   twice. Each parameter's gradient has at most one sink. No loop reads q.
@@ -34,7 +31,7 @@ from enum import IntEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, Union
 
-from zoomgrad.engines.graph.expr import PYTHON, Expr, calls, number
+from zoomgrad.engines.graph.expr import PYTHON, Apply, Expr, calls, number
 from zoomgrad.engines.rerolled.recover.nest import Stride
 from zoomgrad.engines.rerolled.recover.templates import size
 
@@ -125,8 +122,8 @@ class Loop:
         return math.prod(self.counts)
 
     @cached_property
-    def calls(self) -> set[tuple[str, int]]:
-        """The functions that the loop calls, each for one number at a time."""
+    def calls(self) -> set[Apply]:
+        """The calls of libm, each for one number at a time."""
         return {call for segment in self.segments for call in calls(segment.template)}
 
     def reads(self) -> Iterator[tuple[int, int, Access]]:
@@ -182,11 +179,9 @@ class Workspace:
         return self.areas[-1].stop
 
     def area(self, name: str) -> Area:
-        """The area of that name."""
         return next(area for area in self.areas if area.name == name)
 
     def area_of(self, place: int) -> Area:
-        """The area of a place."""
         return self.areas[bisect_right(self._starts, place) - 1]
 
     @cached_property
@@ -205,7 +200,6 @@ class Loops(Workspace):
     copies: list[Copy]
     """Copies of all parameters, in the order of the workspace."""
     output_copies: list[Copy]
-    """Copies of all outputs."""
     loss: Access
     outputs: tuple[Access, ...]
     inputs: int
@@ -242,8 +236,7 @@ class Loops(Workspace):
         yield f"loss {self._operand(self.loss)}"
         if self.outputs:
             yield f"outputs {', '.join(map(self._operand, self.outputs))}"
-        work = sum(loop.work for loop in self.loops)
-        yield f"{self.coverage:.2%} of {work:,} primitives in loops"
+        yield f"{self.coverage:.2%} of {sum(loop.work for loop in self.loops):,} primitives in loops"
 
     def line(self, loop: Loop, *, updates: bool = False) -> str:
         """A loop in text form. updates: whether its target is a parameter, from which it subtracts."""

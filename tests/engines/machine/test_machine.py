@@ -32,7 +32,8 @@ from zoomgrad.harness import workloads
 
 pytestmark = pytest.mark.host
 
-KINDS = {"dense": Options("loops", target="machine"), "sparse": Options("loops", target="machine", sparse=True)}
+KINDS = {kind: Options("loops", target="machine", **{kind: True}) for kind in ("sparse", "fast")}
+KINDS["dense"] = Options("loops", target="machine")
 
 
 def step_of(name, options, width):

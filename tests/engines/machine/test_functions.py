@@ -1,0 +1,80 @@
+"""Functions in vectors, which need not have libm's bits: each vector of numbers, and each number at the limits."""
+
+from __future__ import annotations
+
+import math
+import random
+from array import array
+
+import pytest
+
+from tests.engines.rerolled.rolling import WIDTHS
+from zoomgrad.engines.graph.expr import Apply, Leaf, Literal
+from zoomgrad.engines.machine.encode import RDI, RSI, Assembler, Mem
+from zoomgrad.engines.machine.expression import Evaluator
+from zoomgrad.engines.machine.fast import MOST
+from zoomgrad.engines.machine.memory import Memory
+from zoomgrad.engines.machine.registers import Registers
+
+pytestmark = pytest.mark.host
+
+X = Leaf("0")
+SPECIAL = (0.0, math.inf, math.nan, 1e308, 1e-300, 5e-324, 709.3, 708.6, 750.0, 20.0, 1e-9, 1e-17, 0.3465, 0.347)
+
+
+def results(call, numbers, registers, width):
+    """The function of each number, computed in vectors of that width."""
+    code = Assembler()
+    pool = Registers(code, registers)
+    evaluator, x = Evaluator(pool, fast=True), pool.vector(width)
+    evaluator.load(x, Mem(RDI))
+    x = evaluator.evaluate(call, [x], width)
+    evaluator.store(Mem(RSI), x)
+    evaluator.release(x)
+    assert not pool.users
+    for name in ("vzeroupper", "ret"):
+        code.plain(name)
+    code.finish()
+    source, to = array("d", numbers), array("d", numbers)
+    memory = Memory(code)
+    for at in range(0, len(source), width):
+        memory.bound(memoryview(source)[at : at + width], memoryview(to)[at : at + width])()
+    return to
+
+
+def of_libm(function, x):
+    try:
+        return function(x)
+    except OverflowError:
+        return math.inf
+    except (ZeroDivisionError, ValueError):
+        return math.nan
+
+
+def assert_nearly(call, function, numbers, registers, error):
+    numbers = [*numbers, *[1.0] * (-len(numbers) % 8)]
+    expected = [of_libm(function, x) for x in numbers]
+    for width in [each for each in (1, 2, 4, 8) if each <= registers]:
+        assert list(results(call, numbers, registers, width)) == pytest.approx(
+            expected, rel=error, abs=2e-308, nan_ok=True
+        )
+
+
+@pytest.mark.parametrize("registers", WIDTHS)
+@pytest.mark.parametrize(("name", "error"), [("exp", 3e-14), ("tanh", 1e-15)])
+def test_exp_and_tanh(name, error, registers):
+    """exp is 0 where libm's is below 1.6e-308, and infinite where that is above 1.27e308."""
+    chance = random.Random(name)
+    numbers = [sign * x for x in SPECIAL for sign in (1, -1)] + [chance.uniform(-708, 709) for _ in range(2000)]
+    numbers += [chance.gauss(0, 1) * 10 ** chance.uniform(-12, 1) for _ in range(2000)]
+    assert_nearly(Apply(name, (X,)), getattr(math, name), numbers, registers, error)
+
+
+@pytest.mark.parametrize("registers", WIDTHS)
+@pytest.mark.parametrize("exponent", [sign * half / 2 for half in range(1, 2 * MOST + 1) for sign in (1, -1)])
+def test_powers(exponent, registers):
+    numbers = [random.Random(exponent).lognormvariate(0, 9) for _ in range(160)]
+    signs = (1, -1) if exponent % 1 == 0 else (1,)
+    numbers = [sign * x for x in numbers for sign in signs]
+    call = Apply("pow", (X, Literal(exponent)))
+    assert_nearly(call, lambda x: math.pow(x, exponent), numbers, registers, 2e-15)
