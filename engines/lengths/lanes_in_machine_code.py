@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import struct
 from collections import Counter
 from collections.abc import Sequence
 from enum import IntEnum
@@ -13,7 +12,7 @@ from zoomgrad.engines.graph.expr import Apply, Leaf, leaves
 from zoomgrad.engines.lengths.lanes import Lanes
 from zoomgrad.engines.machine.encode import RAX, Assembler, Mem, Reg, Vec
 from zoomgrad.engines.machine.expression import MASK, NOT_EQUAL, Evaluator, Operand
-from zoomgrad.engines.machine.powers import are_those_of_libm
+from zoomgrad.engines.machine.powers import ALL_BUT_SIGN, are_those_of_libm
 from zoomgrad.engines.machine.registers import Registers
 from zoomgrad.engines.machine.target import W, word
 
@@ -30,7 +29,6 @@ INSTRUCTIONS = {
 """Primitive -> instruction."""
 FUSED = {"fma": "vfmadd231pd", "fms": "vfmsub231pd", "fnma": "vfnmadd231pd"}
 """Primitive -> instruction. The result replaces the addend."""
-ALL_BUT_SIGN = struct.pack("<q", 2**63 - 1)
 
 
 class Word(IntEnum):
