@@ -602,6 +602,13 @@ DEFECTS = (
         "engines/machine/test_machine.py::test_terms_side_by_side[4-True-microgpt-L1-D10-H2-T4]",
     ),
     Defect(
+        "transposed: lanes of a copy are those of the matrix",
+        "engines/rerolled/rearrange/transposed.py",
+        "(*outer, 1), (apart,)",
+        "(*outer, apart), (1,)",
+        "engines/test_within_buffers.py::test_bits_within_guarded_buffers[attention-4-dense]",
+    ),
+    Defect(
         "lengths: an update keeps powers that libm may round to the other double",
         "engines/lengths/lanes.py",
         "if other != value:\n                self._mark(",

@@ -10,6 +10,7 @@ from zoomgrad.engines.kernel import toolchains
 from zoomgrad.engines.machine.target import features, native_width, vector_registers
 from zoomgrad.engines.options import Options
 from zoomgrad.engines.rerolled.form import Form
+from zoomgrad.engines.rerolled.rearrange import REARRANGEMENTS
 
 ARRAYS = Form(rearrangements=("in place",))
 """For NumPy."""
@@ -17,7 +18,7 @@ SCALARS = Form(rearrangements=("in place", "deferred", "in rounds"))
 VECTORS = Form(
     width=8,
     units=CORES,
-    rearrangements=("in place", "deferred", "rows together", "whole batches", "from panels", "in strips", "in rounds"),
+    rearrangements=tuple(name for name in REARRANGEMENTS if name != "zeros skipped"),
 )
 
 

@@ -47,6 +47,7 @@ MEANINGS = {
     "live": "the list of inputs that are not skipped",
     "before": "inputs of the row whose update waits",
     "own": "x, v, g and u of each of the rows taken together",
+    "transposed": "copies of matrices, lanes side by side",
     "panel": "the lanes of a strip, term by term",
     "lists": "the lists of inputs that are not skipped, for each of these rows",
     "tiles": "the inputs of each tile of a sink, row by row",

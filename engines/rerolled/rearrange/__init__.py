@@ -14,6 +14,7 @@ from zoomgrad.engines.rerolled.rearrange.in_place import update_in_place
 from zoomgrad.engines.rerolled.rearrange.in_rounds import run_in_rounds
 from zoomgrad.engines.rerolled.rearrange.in_strips import store_in_strips
 from zoomgrad.engines.rerolled.rearrange.together import take_rows_together
+from zoomgrad.engines.rerolled.rearrange.transposed import transpose
 from zoomgrad.engines.rerolled.rearrange.whole_batches import update_with_whole_batches
 from zoomgrad.engines.rerolled.rearrange.zeros import skip_zeros
 from zoomgrad.engines.rerolled.step.check import check_step
@@ -26,6 +27,7 @@ REARRANGEMENTS = {
     "rows together": take_rows_together,
     "whole batches": update_with_whole_batches,
     "from panels": read_from_panels,
+    "transposed": transpose,
     "in strips": store_in_strips,
     "in rounds": run_in_rounds,
 }

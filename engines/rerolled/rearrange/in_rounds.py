@@ -6,7 +6,7 @@ Only large graphs have series. In small ones, constant places and counts make fa
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from zoomgrad.engines.rerolled.form import Form
 from zoomgrad.engines.rerolled.recover.loops import Loop
@@ -24,32 +24,26 @@ LENGTH = 4
 
 def run_in_rounds(step: Step, form: Form) -> Step:
     """Find the series of the step's loops."""
-    loops = step.loops.loops
-    if len(loops) < MANY:
+    if len(step.loops.loops) < MANY:
         return step
     every = [run for runs in step.routines.values() for run in runs]
+    moved = {run.number: run.loop for run in every}  # a loop may read the copy of a matrix
+    loops = [moved.get(number, loop) for number, loop in enumerate(step.loops.loops)]
     plain = {run.number for run in every} - {run.number for run in every if run != Run(run.number, run.loop)}
     series = {number: run for run in _series(loops, plain) for number in range(run.number, run.stop)}
     for name, runs in step.routines.items():
-        step = step.with_routine(name, _merged(runs, series))
+        # A routine runs all loops of a series or none, so the series takes the place of its first loop.
+        kept = [run for run in runs if series.get(run.number, run).number == run.number]
+        step = step.with_routine(name, [series.get(run.number, run) for run in kept])
     return step
 
 
-def _merged(runs: Sequence[Run], series: Mapping[int, Run]) -> Iterator[Run]:
-    """The runs of a routine, with a series in place of its first loop. A routine runs all loops of a series or none."""
-    for run in runs:
-        merged = series.get(run.number, run)
-        if merged.number == run.number:
-            yield merged
-
-
 def _series(loops: Sequence[Loop], plain: set[int]) -> Iterator[Run]:
-    known: dict[object, int] = {}
+    known: dict[object, int] = {None: -1}
     kinds = [known.setdefault(kind(loop) if at in plain else None, len(known)) for at, loop in enumerate(loops)]
-    none = known.get(None, -1)
     at = 0
     while at < len(loops):
-        rounds = {length: _rounds(kinds, at, length, none) for length in range(1, LENGTH + 1)}
+        rounds = {length: _rounds(kinds, at, length) for length in range(1, LENGTH + 1)}
         # The round whose rounds cover the most loops, and of several the shortest.
         length = max(rounds, key=lambda length: (rounds[length] >= ROUNDS, rounds[length] * length, -length))
         if rounds[length] < ROUNDS:
@@ -60,9 +54,9 @@ def _series(loops: Sequence[Loop], plain: set[int]) -> Iterator[Run]:
         at = stop
 
 
-def _rounds(kinds: Sequence[int], first: int, length: int, none: int) -> int:
-    """How often loops of the same kinds repeat from `first` on."""
+def _rounds(kinds: Sequence[int], first: int, length: int) -> int:
+    """How often loops of the same kinds repeat from `first` on. A loop of kind -1 can't be in a series."""
     at = first
-    while at < len(kinds) and kinds[at] != none and (at < first + length or kinds[at] == kinds[at - length]):
+    while at < len(kinds) and kinds[at] >= 0 and (at < first + length or kinds[at] == kinds[at - length]):
         at += 1
     return (at - first) // length

@@ -61,6 +61,8 @@ class Run:
     panel: Optional[Panel] = None
     tall: int = 0
     """If it copies the inputs of a sink tile by tile, or reads the copies: the inputs of a tile."""
+    transposes: bool = False
+    """Whether it copies a matrix for the loops after it."""
     in_strips: bool = False
     """Whether its first lane count is the strip of weights that are stored strip by strip."""
     first: int = 0
@@ -102,6 +104,7 @@ class Run:
         hows = {
             "in place": self.in_place,
             "over nonzero inputs": self.is_live,
+            "transposed": self.transposes,
             "in strips": self.in_strips,
             f"from lane {self.first}": self.first,
             f"{'' if self.sums_rows else 'copied '}in tiles of {self.tall}": self.tall,

@@ -26,7 +26,7 @@ def text(lines):
 
 def form(rows=1, *, sparse=False, **sizes):
     """Return a Form. rows: how many rows it takes together; 1 defers updates only, 0 does neither."""
-    together = ["rows together", "whole batches", "from panels", "in strips"] * (rows > 1)
+    together = ["rows together", "whole batches", "from panels", "transposed", "in strips"] * (rows > 1)
     names = ["in place", *["zeros skipped"] * sparse, *["deferred"] * (rows > 0), *together]
     return Form(rearrangements=tuple(names), rows=max(rows, 1), many_terms=1, **sizes)
 

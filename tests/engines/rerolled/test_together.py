@@ -12,7 +12,7 @@ from tests.engines.compiled.compiling import engine_of, usable
 from tests.engines.graphs import bits
 from tests.engines.rerolled.rolling import WIDTHS, form, machine, nothing_is_too_small, of_form  # noqa: F401  (a fixture)
 from zoomgrad.engines.api import NonFiniteLoss
-from zoomgrad.engines.rerolled.rearrange import together
+from zoomgrad.engines.rerolled.rearrange import together, transposed
 
 pytestmark = pytest.mark.host
 
@@ -75,6 +75,7 @@ def engines_of(chance, seed):
 def test_random_networks_keep_their_bits(monkeypatch, seed, tied):
     """The last seeds divide steps among threads."""
     monkeypatch.setattr(together, "LEAST_WORK", 0)
+    monkeypatch.setattr(transposed, "MANY", 1)
     chance = random.Random(seed)
     inputs, hidden = chance.randint(3, 13), chance.choice([2, 3, 5, 8, 9, 10, 37, 50, 70]) + 3 * tied
     taken, engines = engines_of(chance, seed)
