@@ -31,8 +31,8 @@ def build(engine: Row, workload: Workload) -> dict[str, bytes]:
     graph, options = stages.trace(engine, workload), engine.options
     name = module_name(workload.name)
     (source,) = module(lower(graph.tape(), options), options, name, graph.numbers()[1]).units
-    with building.build(toolchains.find(options.compiler), [source], flags_of(options)) as built:
-        compiled = built.path.read_bytes()
+    with building.build(toolchains.find(options.compiler), [source], flags_of(options)) as path:
+        compiled = path.read_bytes()
     flags = " ".join(flag for flag in flags_of(options) if not flag.startswith("-I"))
     readme = README.read_text(encoding="utf-8").format(
         name=name, workload=workload.name, batch=workload.batch, flags=flags

@@ -29,14 +29,14 @@ def shared(folder):
         parts = [*tool.command, tool.version, *flags, *units]
         made = folder / f"{hashlib.sha256(chr(0).join(parts).encode()).hexdigest()}.so"
         if not made.exists():
-            with compile_anew(tool, units, flags) as built:
-                leave(built.path, made)
-                yield built
+            with compile_anew(tool, units, flags) as path:
+                leave(path, made)
+                yield path
             return
         with tempfile.TemporaryDirectory(prefix=building.FOLDER_PREFIX) as private:
             path = Path(private) / "program.so"
             shutil.copyfile(made, path)
-            yield building.Built(path)
+            yield path
 
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     with mock.patch.object(building, "build", build):

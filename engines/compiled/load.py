@@ -19,9 +19,9 @@ def load(source: Source, options: Options, tool: Toolchain, flags: Sequence[str]
     """Build C, load the object, and record the sizes. Raises BuildFailed."""
     units = len(source.units)
     clock.sizes.update(source_bytes=source.size, translation_units=units, parallel_compilers=min(units, CORES))
-    with clock.phase("compile"), building.build(tool, source.units, flags) as built:
-        clock.sizes["object_bytes"] = built.path.stat().st_size
+    with clock.phase("compile"), building.build(tool, source.units, flags) as path:
+        clock.sizes["object_bytes"] = path.stat().st_size
         with clock.phase("load"), building.loading():
             if options.target == "module":
-                return Extension(str(built.path), source.workspace)
-            return Library(interface().dlopen(str(built.path)), source.workspace)
+                return Extension(str(path), source.workspace)
+            return Library(interface().dlopen(str(path)), source.workspace)

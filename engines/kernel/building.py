@@ -13,7 +13,6 @@ import struct
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from zoomgrad.engines import asking
 from zoomgrad.engines.kernel.toolchains import Toolchain, linker
@@ -51,14 +50,6 @@ class BuildFailed(Exception):
         super().__init__(f"{self.reason}\n  {remedy}")
 
 
-class Built(NamedTuple):
-    """A shared object in its private directory."""
-
-    path: Path
-    seconds: float = 0.0
-    """How long the build took, if another process built it."""
-
-
 @contextlib.contextmanager
 def private_folder() -> Iterator[Path]:
     """A new directory that only this user can enter, removed at the block's end. Raises BuildFailed."""
@@ -81,8 +72,8 @@ def write(file: Path, content: bytes) -> None:
 
 
 @contextlib.contextmanager
-def build(tool: Toolchain, units: Sequence[str], flags: Sequence[str]) -> Iterator[Built]:
-    """Compile the units in parallel and link them. The object is removed at the block's end. Raises BuildFailed."""
+def build(tool: Toolchain, units: Sequence[str], flags: Sequence[str]) -> Iterator[Path]:
+    """Compile units in parallel and link them to an object, removed at the block's end. Raises BuildFailed."""
     with private_folder() as folder:
         files = [folder / f"unit_{index}.c" for index in range(len(units))]
         for file, text in zip(files, units):
@@ -98,7 +89,7 @@ def build(tool: Toolchain, units: Sequence[str], flags: Sequence[str]) -> Iterat
             inputs = list(map(str, objects))
         _run(folder, [[*(link or (*tool.command, *tool.link_flags)), "-o", str(target), *inputs]])
         _check(tool, target)
-        yield Built(target)
+        yield target
 
 
 def _check(tool: Toolchain, file: Path) -> None:

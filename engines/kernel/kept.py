@@ -10,18 +10,18 @@ never kept.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
 import stat
 import struct
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from time import perf_counter
 from typing import Optional
 
 from zoomgrad.engines.files import cache_folder, write_atomically
-from zoomgrad.engines.kernel.building import Built, private_folder, write
+from zoomgrad.engines.kernel.building import private_folder, write
 
 MOST_BYTES = 256 << 20
 """The size limit of an object. A longer file is refused."""
@@ -29,12 +29,12 @@ _SECONDS = struct.Struct("<d")
 """How long the build took, before the object's bytes."""
 
 
-@contextlib.contextmanager
-def kept(name: str, recipe: Sequence[str], make: contextlib.AbstractContextManager[Built]) -> Iterator[Built]:
-    """The object of that recipe in the user's cache; if there is none, a new one. It is removed at the block's end.
+@contextmanager
+def kept(name: str, recipe: Sequence[str], make: AbstractContextManager[Path]) -> Iterator[tuple[Path, float]]:
+    """The object of that recipe, removed at the block's end, and how long its build took, or 0.0 for a new one.
 
-    name: the folder in the cache. recipe: everything that the object depends on. Its first part begins the file's
-    name. make: builds the object, which is kept if the block ends without an exception, so if it could be loaded.
+    name: the folder in the user's cache. recipe: everything that the object depends on. Its first part begins the
+    file's name. make: builds the object, which is kept if the block raises nothing, so if it could be loaded.
     """
     folder = cache_folder(name)
     digest = hashlib.sha256("\0".join(recipe).encode(errors="surrogateescape"))  # a path may be undecodable
@@ -44,15 +44,15 @@ def kept(name: str, recipe: Sequence[str], make: contextlib.AbstractContextManag
         with private_folder() as private:
             path = private / "program.so"
             write(path, content[_SECONDS.size :])
-            yield Built(path, *_SECONDS.unpack_from(content))
+            yield path, _SECONDS.unpack_from(content)[0]
         return
     start = perf_counter()
-    with make as built:
+    with make as path:
         seconds = _SECONDS.pack(perf_counter() - start)
-        yield built
+        yield path, 0.0
         if file:
-            with contextlib.suppress(OSError):
-                keep(file, seconds + built.path.read_bytes())
+            with suppress(OSError):
+                keep(file, seconds + path.read_bytes())
 
 
 def keep(file: Path, content: bytes) -> None:

@@ -36,8 +36,8 @@ def load() -> Any:
         text = source(tool)
         recipe = ("value", abi(), str(tool), *tool.command, *flags(tool), text)
         try:
-            with kept("native", recipe, build(tool, [text], flags(tool))) as built, loading():
-                return class_in(built.path)
+            with kept("native", recipe, build(tool, [text], flags(tool))) as (path, _), loading():
+                return class_in(path)
         except BuildFailed as failure:
             failures.append(failure.reason)
     raise Unavailable(

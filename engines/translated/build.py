@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from zoomgrad.engines import asking
 from zoomgrad.engines.api import Unavailable
-from zoomgrad.engines.kernel.building import OUTPUT_BYTES, BuildFailed, Built, build, loading, private_folder, write
+from zoomgrad.engines.kernel.building import OUTPUT_BYTES, BuildFailed, build, loading, private_folder, write
 from zoomgrad.engines.kernel.c_tree import read
 from zoomgrad.engines.kernel.extension import abi, check_python, include_flags, load_module
 from zoomgrad.engines.kernel.kept import kept
@@ -91,21 +91,21 @@ def value(translator: Translator) -> Any:
     module = f"zoomgrad_translated_{translator.tool.lower()}"
     recipe = (translator.tool.lower(), abi(), version, str(compiler), *compiler.command, *flags, source())
     try:
-        with kept("translated", recipe, _object(translator, compiler, flags, module)) as built, loading():
-            return load_module(module, str(built.path)).Value
+        with kept("translated", recipe, _object(translator, compiler, flags, module)) as (path, _), loading():
+            return load_module(module, str(path)).Value
     except BuildFailed as failure:
         raise Unavailable(f"Value could not be built: {failure.reason}", failure.remedy) from None
 
 
 @contextlib.contextmanager
-def _object(translator: Translator, compiler: Toolchain, flags: tuple[str, ...], module: str) -> Iterator[Built]:
+def _object(translator: Translator, compiler: Toolchain, flags: tuple[str, ...], module: str) -> Iterator[Path]:
     """The object of that module. Python is isolated from the user's modules and variables."""
     with private_folder() as folder:
         write(folder / f"{module}.py", source().encode())
         command = (sys.executable, "-I", *translator.arguments, f"{module}.py")
         text = run(translator.tool, command, folder, C_FILE).read_text(encoding="utf-8")
-        with build(compiler, [text], (*flags, f"-I{folder}")) as built:
-            yield built
+        with build(compiler, [text], (*flags, f"-I{folder}")) as path:
+            yield path
 
 
 def run(tool: str, command: Sequence[str], folder: Path, result: str) -> Path:

@@ -21,7 +21,7 @@ from zoomgrad.engines.files import cache_folder
 from zoomgrad.engines.graph.expr import NAMES, PYTHON
 from zoomgrad.engines.graph.ops import LIBM, OPS
 from zoomgrad.engines.graph.tape import Tape, codes
-from zoomgrad.engines.kernel.building import Built, loading, private_folder, write
+from zoomgrad.engines.kernel.building import loading, private_folder, write
 from zoomgrad.engines.kernel.c_tree import read
 from zoomgrad.engines.kernel.kept import kept
 from zoomgrad.engines.kernel.program import Doubles
@@ -74,12 +74,12 @@ def text() -> str:
 
 
 @contextlib.contextmanager
-def _translated(jit: bool) -> Iterator[Built]:
+def _translated(jit: bool) -> Iterator[Path]:
     command, tool = translator()
     with private_folder() as folder:
         write(folder / "micrograd.py", text().encode())
         options = ("--batch", "--shared", *FLAGS[jit], f"--cc={' '.join(tool.command)}", "micrograd.py")
-        yield Built(run("rpython", [*command, *options], folder, "libmicrograd*"))
+        yield run("rpython", [*command, *options], folder, "libmicrograd*")
 
 
 class Rows(NamedTuple):
@@ -99,9 +99,9 @@ class Rows(NamedTuple):
         with clock.phase("compile"):
             if self.jit not in _LIBRARIES:
                 recipe = ("rpython", PACKAGE, platform.machine(), str(translator()[1]), *FLAGS[self.jit], text())
-                with kept("translated", recipe, _translated(self.jit)) as built, loading():
-                    _LIBRARIES[self.jit] = Library(str(built.path))
-                clock.phases["compile"] += built.seconds
+                with kept("translated", recipe, _translated(self.jit)) as (path, seconds), loading():
+                    _LIBRARIES[self.jit] = Library(str(path))
+                clock.phases["compile"] += seconds
         with clock.phase("load"):
             return Micrograd(_LIBRARIES[self.jit], self.tape)
 

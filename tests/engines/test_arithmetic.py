@@ -35,8 +35,8 @@ def refused():
     """`with refused(bits):` expects its block to raise ChangedArithmetic while these bits of MXCSR are set."""
     ffi = cffi.FFI()
     ffi.cdef("unsigned state(void); void set_state(unsigned state);")
-    with building.build(usable("gcc-O1").toolchain(), [STATE], ("-O1",)) as built:
-        processor = ffi.dlopen(str(built.path))
+    with building.build(usable("gcc-O1").toolchain(), [STATE], ("-O1",)) as path:
+        processor = ffi.dlopen(str(path))
 
         @contextlib.contextmanager
         def refused(bits):

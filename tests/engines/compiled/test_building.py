@@ -34,8 +34,8 @@ def linker(tmp_path, monkeypatch):
 
 def test_each_unit_is_compiled_and_all_are_linked(compiler, linker):
     tool = compiler('while [ "$1" != -c ]; do shift; done; cat "$2" > "$4"')
-    with build(tool, ["one ", "two"], ("-O1",)) as built:
-        assert built.path.read_text() == "one two"
+    with build(tool, ["one ", "two"], ("-O1",)) as path:
+        assert path.read_text() == "one two"
     assert len(compiler.runs()) == 2
     assert all(is_gone(int(process)) for process, _ in compiler.runs())
 
@@ -43,10 +43,10 @@ def test_each_unit_is_compiled_and_all_are_linked(compiler, linker):
 def test_a_build_is_private_and_deleted(compiler, monkeypatch):
     monkeypatch.setattr(building, "linker", lambda _: ())
     tool = compiler('while [ "$1" != -o ]; do shift; done; echo object > "$2"')
-    with build(tool, ["int x;"], ()) as built:
-        assert built.path.read_text() == "object\n"
-        assert built.path.stat().st_size == 7
-        assert stat.S_IMODE(built.path.parent.stat().st_mode) == 0o700
-        assert built.path.parent.samefile(compiler.runs()[0][1])
-        assert (built.path.parent / "unit_0.c").read_text() == "int x;"
-    assert not built.path.parent.exists()
+    with build(tool, ["int x;"], ()) as path:
+        assert path.read_text() == "object\n"
+        assert path.stat().st_size == 7
+        assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+        assert path.parent.samefile(compiler.runs()[0][1])
+        assert (path.parent / "unit_0.c").read_text() == "int x;"
+    assert not path.parent.exists()

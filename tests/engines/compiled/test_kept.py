@@ -20,8 +20,8 @@ def built(tmp_path, monkeypatch):
     tool = toolchains.find("tcc")
 
     def build(text):
-        with kept("some", ["a", text], building.build(tool, [text], toolchains.STRICT)) as made:
-            return made.path.read_bytes(), made.seconds > 0.0
+        with kept("some", ["a", text], building.build(tool, [text], toolchains.STRICT)) as (path, seconds):
+            return path.read_bytes(), seconds > 0.0
 
     return build
 

@@ -142,8 +142,8 @@ def test_a_header_on_cpath_is_not_included(tmp_path, monkeypatch):
     tool = usable("gcc-O0").toolchain()
     (tmp_path / "math.h").write_text("#error a stranger's header\n")
     monkeypatch.setenv("CPATH", str(tmp_path))
-    with build(tool, ["#include <math.h>\ndouble f(void) { return 1.0; }\n"], ("-O0",)) as built:
-        assert built.path.stat().st_size
+    with build(tool, ["#include <math.h>\ndouble f(void) { return 1.0; }\n"], ("-O0",)) as path:
+        assert path.stat().st_size
 
 
 @pytest.mark.skipif(not asking.which("ld"), reason="there is no ld on PATH")
@@ -151,8 +151,8 @@ def test_a_header_on_cpath_is_not_included(tmp_path, monkeypatch):
 def test_a_truncated_object_fails_the_build(name, tmp_path):
     """Some compilers do not check whether a write succeeded."""
     tool = usable(name).toolchain()
-    with build(tool, ["double f(void) { return 1.0; }"], ()) as built:
-        whole = built.path.read_bytes()
+    with build(tool, ["double f(void) { return 1.0; }"], ()) as path:
+        whole = path.read_bytes()
     (tmp_path / "whole").write_bytes(whole)
     if not whole.startswith(b"\x7fELF"):
         pytest.skip("objects are not ELF here")

@@ -41,9 +41,9 @@ def exercise(*arguments, **variables):
 def test_each_compiler_builds_it(name):
     """TCC sees the limited API of Python, the others the full one."""
     chosen = tool(name)
-    with compiled(chosen, [build.source(chosen)], build.flags(chosen)) as built:
-        result = exercise(built.path, 10)
-        value = build.class_in(built.path)
+    with compiled(chosen, [build.source(chosen)], build.flags(chosen)) as path:
+        result = exercise(path, 10)
+        value = build.class_in(path)
     assert (result.returncode, result.stdout, result.stderr) == (0, "done\n", "")
 
     class Data(value):

@@ -21,8 +21,8 @@ def test_a_build_gets_padding_and_its_units_in_another_order(engine):
         seen.append(units)
         return building.build(tool, units, flags)
 
-    with laid_out(build, random.Random(5))(tool, units, ()) as built:
-        assert built.path.stat().st_size
+    with laid_out(build, random.Random(5))(tool, units, ()) as path:
+        assert path.stat().st_size
     padding, first = seen[0][0].split("\n", 1)
     assert sorted([first, *seen[0][1:]]) == units != [first, *seen[0][1:]]
     assert int(padding.partition(".skip ")[2][:-3]) % CODE_ALIGNMENT == 0
