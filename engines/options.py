@@ -45,7 +45,7 @@ class Options:
     sparse: bool = False
     """Whether terms with an input of exactly 0 are skipped."""
     fast: bool = False
-    """Whether sums may be reassociated, and exp and some powers have bits of their own."""
+    """Whether sums may be reassociated, and exp, tanh and some powers have bits of their own."""
     jit: bool = False
     """Whether RPython adds its JIT."""
     form: Any = None

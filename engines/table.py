@@ -48,6 +48,7 @@ _PUBLISHED = {**_LEVEL, "frozen": "the published form stores every node and its 
 _POST = "as first published: two global arrays, one assignment for each node, three huge functions"
 _STRAIGHT, _RECOVERED = "the tape as straight-line {}, split into functions", "loops recovered from the scalar tape"
 _SKIPPING = "plus skipping, at run time, terms whose input is exactly 0"
+_FUSED = "plus fused multiply-add, reassociated sums, and its own exp, tanh, powers and Adam"
 
 
 def _interpreted(name: str, idea: str, builds_on: str, row_seconds: float, module: Any, **changes: Any) -> Row:
@@ -189,7 +190,7 @@ ENGINES = (
     ),
     _vectors(
         "rerolled-clang-fast",
-        "plus fused multiply-add, reassociated sums and reciprocals, and its own exp, common powers and Adam",
+        _FUSED,
         "rerolled-clang",
         loops("clang", 2, fast=True),
         *("O", "generic", "threads", "frozen"),
@@ -197,12 +198,7 @@ ENGINES = (
     ),
     _machine("rerolled-machine", f"{_RECOVERED}, as machine code, without a compiler", "rerolled-tcc"),
     _machine("rerolled-machine-sparse", _SKIPPING, "rerolled-machine", sparse=True),
-    _machine(
-        "rerolled-machine-fast",
-        "plus fused multiply-add, reassociated sums, and its own exp, tanh, powers and Adam",
-        "rerolled-machine",
-        fast=True,
-    ),
+    _machine("rerolled-machine-fast", _FUSED, "rerolled-machine", fast=True),
     Peer("numpy", "NumPy, with derivatives by hand", model="with_numpy.NumpyModel"),
     Peer("torch", "PyTorch in eager mode", model="with_torch.TorchModel", environment=_TORCH),
     Peer("torch-compile", "PyTorch with torch.compile", model="with_torch.CompiledTorchModel", environment=_TORCH),

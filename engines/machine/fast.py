@@ -1,8 +1,8 @@
 """Functions of libm in vectors, for engines that do not promise its bits: exp, tanh and some powers.
 
 exp(x) = 2**n * exp(r), where n is the whole number nearest to x / log(2), so |r| is at most 0.35, and exp(r) is
-1 + r * q(r) with a polynomial q. `kernel/fast.h` has the same terms. tanh(x) = e / (e + 2), where e = exp(2 * x) - 1 is
-2**n * r * q(r) + (2**n - 1): no difference of nearly equal numbers if x is small, because then n is 0.
+1 + r * q(r) with a polynomial q. tanh(x) = e / (e + 2), where e = exp(2 * x) - 1 is 2**n * r * q(r) + (2**n - 1): no
+difference of nearly equal numbers if x is small, because then n is 0. `kernel/fast.h` computes the same in C.
 """
 
 from __future__ import annotations

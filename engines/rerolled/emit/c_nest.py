@@ -106,7 +106,7 @@ class Nests:
         if self.form.width == 1:
             return []
         if self.form.is_fast:
-            return [Include("kernel/fast.h")] if self.calls & {("exp", 1), ("pow", 2)} else []
+            return [Include("kernel/fast.h")] if self.calls & {("exp", 1), ("tanh", 1), ("pow", 2)} else []
         return [Include("rerolled/emit/powers.h")] if ("pow", 2) in self.calls and are_those_of_libm() else []
 
     def write(self, run: Run) -> list[Statement]:
