@@ -70,6 +70,9 @@ class Evaluator:
             self.registers.share(register)
             return register
         register = self.registers.vector(value.size // 8)
+        if value.place.label and value.place == self.constant(0.0, value.size // 8):
+            self.clear(register)
+            return register
         (self.spread if value.is_spread else self.load)(register, value.place)
         return register
 
@@ -139,7 +142,10 @@ class Evaluator:
                 a, b, *unused = (self.evaluate(part, leaves, width) for part in (first, second, then, otherwise))
                 self.release(*unused)
                 return self.binary(names[condition.primitive == "less"], a, b, width)
-        taken, rest = (self.in_register(self.evaluate(part, leaves, width), width) for part in (then, otherwise))
+        taken, rest = (self.evaluate(part, leaves, width) for part in (then, otherwise))
+        rest = self.in_register(rest, width)
+        if width == 1:
+            taken = self.in_register(taken, width)
         left, right = (self.evaluate(part, leaves, width) for part in (one, other))
         left = self.in_register(left, width)
         self.release(left, right)
@@ -149,7 +155,7 @@ class Evaluator:
         self.code.vector(name, mask, left, right, immediate=PREDICATES[condition.primitive])
         self.release(taken, rest)
         to = self.registers.vector(width)
-        self.blend(_whole(to), _whole(rest), _whole(taken), mask)
+        self.blend(_whole(to), _whole(rest), _whole(taken) if isinstance(taken, Vec) else taken, mask)
         if isinstance(mask, Vec):
             self.registers.release(mask)
         return to
