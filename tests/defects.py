@@ -602,6 +602,20 @@ DEFECTS = (
         "engines/machine/test_functions.py::test_the_same_functions_in_c",
     ),
     Defect(
+        "machine: half of a vector is missing in its sum",
+        "engines/machine/expression.py",
+        '[*swaps, ("vunpckhpd", None)]',
+        "swaps",
+        "engines/machine/test_machine.py::test_terms_side_by_side[4-True-mlp-3x37x1]",
+    ),
+    Defect(
+        "machine: terms after the last whole vector are missing",
+        "engines/machine/block.py",
+        "range((vectors - moved) * width, count - moved * width)",
+        "range(0)",
+        "engines/machine/test_machine.py::test_terms_side_by_side[4-True-mlp-3x37x1]",
+    ),
+    Defect(
         "machine: sums that take turns are subtracted",
         "engines/machine/block.py",
         'binary("add", self.sums[n], other,',

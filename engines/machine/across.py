@@ -15,10 +15,9 @@ Fast code may add in any order, so it adds up the rows of all whole windows firs
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Optional, Union
+from typing import Optional
 
-from zoomgrad.engines.machine.block import Block, Source, Terms
+from zoomgrad.engines.machine.block import Block, Terms, turned
 from zoomgrad.engines.machine.encode import Vec
 from zoomgrad.engines.rerolled.form import Form, Vector, vector_widths, widths_of
 from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Segment
@@ -114,7 +113,7 @@ class Across(Block):
         adds_rows = self.rows is not None and len(wanted) == lanes.width
         if self.rows and adds_rows:
             rows.sums = self.rows
-        rows._term(terms._replace(sources=list(map(_turned, terms.sources))), 0)
+        rows._term(terms._replace(sources=[turned(each, 1) for each in terms.sources]), 0)
         if not adds_rows:
             self._add_columns(rows.sums, [lanes.width - 1 - term if is_backward else term for term in wanted])
 
@@ -145,10 +144,3 @@ class Across(Block):
                         self.code.vector(name, rows[to], first, second, immediate=immediate)
                 self.registers.release(first, second)
         return rows
-
-
-def _turned(source: Union[float, Source]) -> Union[float, Source]:
-    """An operand for rows, to which the terms are one more lane count."""
-    if isinstance(source, float):
-        return source
-    return replace(source, lanes=(*source.lanes, *(source.terms[-1:] or (0,))), terms=())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Union
 
@@ -57,6 +57,15 @@ class Source:
         """What is read: a number for each lane, or one for all lanes, spread to the widest vector."""
         width = lanes.width if self.lanes[-1] else widest
         return Known(self.memory(lanes, term), 8 * width, width > 1 and not self.lanes[-1])
+
+
+def turned(source: Union[float, Source], width: int) -> Union[float, Source]:
+    """An operand for vectors of terms: the terms of a vector are one more lane count."""
+    if isinstance(source, float):
+        return source
+    *outer, inner = source.terms or (0,)
+    strides: Any = inner
+    return replace(source, lanes=(*source.lanes, inner), terms=(*outer, strides * width) if source.terms else ())
 
 
 class Terms(NamedTuple):
@@ -142,16 +151,43 @@ class Block:
         terms = Terms(segment, sources, reads, due, of_due)
         if not segment.counts:
             self._term(terms, 0)
-            return
-        with self.evaluator.fixed(self._values_for_all(terms), reserve=RESERVE):
-            if run.live_segment == number:
+        elif run.live_segment == number:
+            with self.evaluator.fixed(self._values_for_all(terms), reserve=RESERVE):
                 self._over_listed(terms)
-                return
+        elif self._are_side_by_side(terms):
+            self._add_across(terms)
+        else:
+            self._add_all(terms)
+
+    def _add_all(self, terms: Terms) -> int:
+        """Add terms in loops. Returns how many terms the pointers have moved on."""
+        with self.evaluator.fixed(self._values_for_all(terms), reserve=RESERVE):
             self._begin_parts()
-            self._over(terms, 0)
+            moved = self._over(terms, 0)
             while self.waiting:
                 for n, other in self.waiting.pop().items():
                     self.sums[n] = self.evaluator.binary("add", self.sums[n], other, self.vectors[n].width)
+        return moved
+
+    def _are_side_by_side(self, terms: Terms) -> bool:
+        """Whether these are many terms of one sum, which fast code may add in another order, and thus in vectors."""
+        (*outer, count), (lanes, *more) = terms.segment.counts, self.vectors
+        if outer or more or lanes.width > 1 or isinstance(count, Count) or self.nest.run.sums_rows:
+            return False
+        strides = {source.terms for source in terms.pointers}
+        return self.evaluator.fast and count >= 4 * self.registers.width and strides <= {(), (0,), (1,)}
+
+    def _add_across(self, terms: Terms) -> None:
+        """Add vectors of terms, as many sums as a vector has numbers; then these sums, and the terms left over."""
+        (count,), width, evaluator = terms.segment.counts, self.registers.width, self.evaluator
+        vectors, segment = count // width, terms.segment._replace(counts=(count // width,))
+        block = Block(self.nest, [Vector((*self.vectors[0].offsets, 0), width)])
+        block.sums = {0: self.registers.vector(width)}
+        evaluator.clear(block.sums[0])
+        moved = block._add_all(terms._replace(segment=segment, sources=[turned(each, width) for each in terms.sources]))
+        self.sums[0] = evaluator.binary("add", self.sums[0], evaluator.total(block.sums[0]), 1)
+        for term in range((vectors - moved) * width, count - moved * width):
+            self._term(terms, term)
 
     def _over(self, terms: Terms, level: int) -> int:
         """Loops over terms. Returns how many terms of this level the pointers have moved on."""
@@ -167,7 +203,7 @@ class Block:
         if count * min(4, len(self.vectors)) <= STRAIGHT:
             self._terms(terms, count)
             return 0
-        together = 4 if len(self.vectors) == 1 else 2
+        together = max(4 if len(self.vectors) == 1 else 2, 1 + len(self.waiting))
         rounds, rest = divmod(count, together)
         with self.nest.counted_down(rounds):
             self._terms(terms, together)
@@ -183,9 +219,9 @@ class Block:
             self.sums = self.waiting.pop(0)
 
     def _begin_parts(self) -> None:
-        """Begin further parts of sums in fast code, because each addition to a sum waits for the one before."""
+        """Begin further parts of sums in fast code: an addition takes four cycles, and two can begin in each cycle."""
         if self.evaluator.fast:
-            for _ in range(4 // len(self.vectors) - 1):
+            for _ in range(min(4, -(-8 // len(self.vectors))) - 1):
                 more = {n: self.registers.vector(lanes.width) for n, lanes in enumerate(self.vectors)}
                 for register in more.values():
                     self.evaluator.clear(register)

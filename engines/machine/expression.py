@@ -133,6 +133,15 @@ class Evaluator:
         self.code.vector(f"v{name}{'pd' if width > 1 else 'sd'}", to, one, second)
         return to
 
+    def total(self, vector: Vec) -> Vec:
+        """The sum of a vector's numbers. Releases the vector."""
+        swaps = [("vshuff64x2", 0x4E), ("vshuff64x2", 0xB1)] if vector.size == 64 else [("vperm2f128", 0x01)]
+        for name, immediate in [*swaps, ("vunpckhpd", None)]:  # halves, then halves of halves, change places
+            other, width = self.registers.vector(vector.size // 8), vector.size // 8
+            self.code.vector(name, other, vector, vector, immediate=immediate)
+            vector = self.binary("add", vector, other, width)
+        return vector._replace(size=8)
+
     def _where(self, condition: Expr, then: Expr, otherwise: Expr, leaves: Sequence[Operand], width: int) -> Vec:
         assert isinstance(condition, Apply)
         one, other = condition.operands

@@ -120,11 +120,12 @@ def test_blocks_shrink_until_they_fit_the_registers(width):
     assert difference(program, graph.numbers, reference(graph, graph.numbers)) == ""
 
 
-@pytest.mark.parametrize("name", ["microgpt-L1-D10-H2-T4", "microgpt-L1-D16-H1-T4"])
+@pytest.mark.parametrize("name", ["microgpt-L1-D10-H2-T4", "microgpt-L1-D16-H1-T4", "mlp-3x37x1", "conv-1d"])
 @pytest.mark.parametrize("fast", [False, True])
 @pytest.mark.parametrize("width", WIDTHS)
 def test_terms_side_by_side(width, fast, name):
-    """Whole windows and the rest of one, and terms of two counts, of which a loop or none runs over the inner one."""
+    """Whole windows and the rest of one, and terms of two counts, of which a loop or none runs over the inner one; then
+    single sums."""
     workload, gradients = workloads.load(name), []
     for engine in (machine(width, fast=fast), engines.load("python-source")):
         model, inputs = workload.model(nn.bind(engine.Value)), [engine.Value(x) for x in workload.row(0)]
