@@ -48,15 +48,11 @@ def base_python():
     return Path(sys._base_executable)
 
 
-def names():
-    return [interpreter.name for interpreter in discover()]
-
-
 def test_a_virtual_environment_is_passed_over_and_does_not_hide_its_base(tmp_path, candidates):
     subprocess.run([base_python(), "-m", "venv", "--without-pip", tmp_path / "env"], check=True)
     python = tmp_path / "env" / "bin" / "python"
     candidates(python)
-    assert names() == []
+    assert discover() == []
     # An activated environment comes first on PATH, and its program is a link to its base's.
     candidates(python, base_python())
     assert [interpreter.path for interpreter in discover()] == [base_python()]

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 
 import pytest
 
+from tests.harness.test_cli import RUNNING, kept_in
 from tests.own import ENGINE, WORKLOADS
 from zoomgrad.harness.machine.project import importable
 from zoomgrad.results.store import Store, latest
-
-RUNNING = f"cpython-{sys.version_info[0]}.{sys.version_info[1]}"
 
 MISBEHAVING = """
 from zoomgrad.engines.interpreted.engine import Interpreted
@@ -70,20 +68,11 @@ def folder(tmp_path_factory):
 @pytest.fixture
 def zoomgrad(folder, tmp_path):
     """Run the command of this checkout, also in an environment that has another one installed."""
-    own = {"ZOOMGRAD_RUNS": tmp_path / "runs", "ZOOMGRAD_LOCK": tmp_path / "lock", "COLUMNS": 300}
-    environment = {**os.environ, **{name: str(value) for name, value in own.items()}}
-
-    def start(*arguments):
-        return subprocess.run(
-            [sys.executable, "-m", "zoomgrad", *map(str, arguments)],
-            env={**environment, "PYTHONPATH": str(importable())},
-            cwd=folder,
-            capture_output=True,
-            text=True,
-            timeout=300,
-        )
-
-    return start
+    options = {**kept_in(tmp_path), "cwd": folder}
+    options["env"] |= {"PYTHONPATH": str(importable()), "COLUMNS": "300"}
+    return lambda *arguments: subprocess.run(
+        [sys.executable, "-m", "zoomgrad", *map(str, arguments)], **options, capture_output=True, text=True, timeout=300
+    )
 
 
 def options(names, option="--engine-file"):

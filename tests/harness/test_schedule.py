@@ -9,9 +9,9 @@ import pyperf
 import pytest
 
 from tests.harness.runs import cell, run
+from tests.harness.test_planning import interpreter
 from tests.harness.workers import Workers
 from zoomgrad.harness.machine.environments import NoEnvironment
-from zoomgrad.harness.machine.interpreters import Interpreter
 from zoomgrad.harness.procedure import MOST_STEPS, REPEAT_SECONDS
 from zoomgrad.harness.run import schedule
 from zoomgrad.harness.run.schedule import Plan, Schedule
@@ -21,11 +21,6 @@ from zoomgrad.results.store import Store
 ENGINES = ("baseline", "tuple", "slots", "hoisted")
 CELLS = tuple(cell(engine) for engine in ENGINES)
 REMEDY = "Install it: `uv python install pypy-3.11`."
-
-
-def interpreter(name):
-    implementation, _, version = name.partition("-")
-    return Interpreter(name, Path("/nowhere/python"), implementation, version, version)
 
 
 def plan(*, cells=CELLS, missing=(), **fields):

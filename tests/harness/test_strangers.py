@@ -83,10 +83,7 @@ def test_every_command_accepts_a_run_kept_as_a_file(zoomgrad, tmp_path):
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [
-        *(("preset", preset) for preset in ("../mine", "..", "/tmp/mine", "x/../../mine")),
-        ("cells", [{"engine": "..", "interpreter": "cpython-3.13", "workload": "xor"}]),
-    ],
+    [("preset", "../mine"), ("cells", [{"engine": "..", "interpreter": "cpython-3.13", "workload": "xor"}])],
 )
 def test_a_name_that_is_a_path_is_refused(zoomgrad, tmp_path, mine, field, value):
     """`check --update` once replaced a baseline run by removing the folder named after its preset."""

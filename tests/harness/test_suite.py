@@ -1,6 +1,5 @@
 """Suites: read whole, or refused with the file, the key, what is wrong and what is allowed; and one gates an engine."""
 
-import os
 import re
 import subprocess
 import sys
@@ -8,12 +7,11 @@ import sys
 import pytest
 
 from tests import own
+from tests.harness.test_cli import RUNNING, kept_in
 from zoomgrad.harness.cli.suites import table_of
 from zoomgrad.harness.plan.suite import suite_of
 from zoomgrad.results.compare import Limits
 from zoomgrad.results.files import MOST_BYTES, Unreadable
-
-RUNNING = f"cpython-{sys.version_info[0]}.{sys.version_info[1]}"
 
 
 def test_the_suite_of_the_page_is_read(tmp_path):
@@ -80,9 +78,8 @@ def test_the_suite_of_the_page_gates_an_engine(tmp_path):
     (tmp_path / "gate.toml").write_text(text)
 
     def zoomgrad(command, *options):
-        environment = {**os.environ, "ZOOMGRAD_RUNS": str(tmp_path / "runs"), "ZOOMGRAD_LOCK": str(tmp_path / "lock")}
         words = [sys.executable, "-m", "zoomgrad", command, "--suite", "gate.toml", *options]
-        return subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True)
+        return subprocess.run(words, **kept_in(tmp_path), capture_output=True, text=True)
 
     missing = zoomgrad("check", "--run")
     assert missing.returncode == 2
@@ -96,5 +93,5 @@ def test_the_suite_of_the_page_gates_an_engine(tmp_path):
     assert failed.returncode == 1, failed.stdout + failed.stderr
     assert re.search(r"(?m)^SLOWER +walk/", failed.stdout)
     assert sorted(path.name for path in tmp_path.iterdir()) == [
-        *("baseline.jsonl.xz", "engine.py", "gate.toml", "lock", "runs")
+        *("baseline.jsonl.xz", "engine.py", "gate.toml", "measuring.lock", "runs")
     ]

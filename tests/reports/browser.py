@@ -15,23 +15,6 @@ DARK = "--blink-settings=preferredColorScheme=0"
 in_browser = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on PATH: apt install chromium")
 
 
-def _chromium(file: Path, *flags: str) -> str:
-    """Open a file in Chromium and return what it prints."""
-    return subprocess.run(
-        [
-            *(CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
-            *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
-            *("--allow-file-access-from-files", f"--user-data-dir={file.parent / 'profile'}"),
-            *("--virtual-time-budget=5000", *flags, file.as_uri()),
-        ],
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        timeout=120,
-        check=True,
-    ).stdout
-
-
 def answers(page: str, folder: Path, act: str, width: int = 1280, *flags: str) -> Any:
     """Let a script act on the page in a window of this width, and return its result, which may be a promise.
 
@@ -48,7 +31,13 @@ def answers(page: str, folder: Path, act: str, width: int = 1280, *flags: str) -
         f"<iframe src='page.html' width='{width}' height='900' onload='setInterval(() => {{ {take} }}, 20)'></iframe>"
     )
     (folder / "frame.html").write_text(f"<!doctype html>{look}<body>{frame}</body>", encoding="utf-8")
-    document = _chromium(folder / "frame.html", "--window-size=1400,1000", *flags, "--dump-dom")
+    command = [
+        *(CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
+        *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+        *("--allow-file-access-from-files", f"--user-data-dir={folder / 'profile'}", "--virtual-time-budget=5000"),
+        *("--window-size=1400,1000", *flags, "--dump-dom", (folder / "frame.html").as_uri()),
+    ]
+    document = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", timeout=120, check=True).stdout
     found = re.search(r'<body data-answer="([^"]*)"', document)
     assert found, f"the page did not answer: {document[:2000]}"
     return json.loads(html.unescape(found.group(1)))

@@ -3,7 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from tests.reports.example_profiles import anatomy, cell, made
+from tests.reports.example_profiles import cell, made
 from zoomgrad.results.profile import PARTS, AnatomyProfile
 
 SECONDS = dict(zip(PARTS, (3.0, 1.0, 2.0, 1.0, 0.5, 0.5, 1.5, 0.5), strict=True))
@@ -21,7 +21,3 @@ SECONDS = dict(zip(PARTS, (3.0, 1.0, 2.0, 1.0, 0.5, 0.5, 1.5, 0.5), strict=True)
 def test_parts_that_do_not_add_up_are_refused(fields, message):
     with pytest.raises(ValidationError, match=message):
         made(AnatomyProfile, cell("tuple"), **{"parts": SECONDS, "step_seconds": 10.0, **fields})
-
-
-def test_a_part_is_a_share():
-    assert anatomy(cell("tuple"), **SECONDS).part("build", "forward") == pytest.approx(0.4)

@@ -1,7 +1,6 @@
 """Properties of the statistics, on generated samples: no test here times anything."""
 
 import math
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -17,8 +16,6 @@ from zoomgrad.results.stats.intervals import (
     speedup,
     step_time,
 )
-
-ROOT = Path(__file__).parents[2]
 
 seconds = st.floats(min_value=1e-6, max_value=1e3)
 samples = st.lists(st.lists(seconds, min_size=1, max_size=6), min_size=MIN_PROCESSES, max_size=6)

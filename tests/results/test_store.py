@@ -1,11 +1,11 @@
 """Records on disk are whole or absent and in the plan's order; an error names the unreadable file and field."""
 
-import errno
 import os
 
 import pytest
 
 from tests.harness.runs import NOW, cell, measured, run
+from tests.results.test_files import full
 from zoomgrad.results import files
 from zoomgrad.results.files import Unreadable
 from zoomgrad.results.profile import LineProfile
@@ -70,9 +70,6 @@ def test_a_second_run_of_the_same_name_is_refused(store, tmp_path):
 
 
 def test_a_run_that_could_not_start_leaves_nothing(store, tmp_path, monkeypatch):
-    def full(_):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match="No space left"):
         Store.create(store.run.model_copy(update={"id": "2025-01-02"}), under=tmp_path)
@@ -104,8 +101,6 @@ USES = {
     "vouching": (lambda store: store.write_vouching(VOUCHING), lambda store: store.forget_vouching("xor")),
     "evidence": (lambda store: store.evidence_folder(CELLS[0]),),
     "profiles": (lambda store: store.write_profile(PROFILE), lambda store: store.profile_folder(CELLS[0])),
-    "export": (lambda store: store.file("export", "a.csv"),),
-    "check.md": (lambda store: store.file("check.md"),),
 }
 
 

@@ -22,15 +22,6 @@ from zoomgrad.engines.graph.value import Value as PythonValue
 from zoomgrad.signature import NotTraced
 
 ENGINE = "python-source"
-
-
-def engine_with(value):
-    """An engine of our own whose graphs are of that class."""
-    engine = replace(engines.load(ENGINE))
-    vars(engine)["Value"] = value
-    return engine
-
-
 NATIVE = zoomgrad.Value
 
 
@@ -38,7 +29,10 @@ NATIVE = zoomgrad.Value
     params=[NATIVE, PythonValue] if NATIVE is not PythonValue else [PythonValue], ids=lambda v: v.__module__
 )
 def engine(request):
-    return engine_with(request.param)
+    """An engine of our own whose graphs are of that class."""
+    engine = replace(engines.load(ENGINE))
+    vars(engine)["Value"] = request.param
+    return engine
 
 
 def compile_with(engine, function, *, strict=True, variants=8):

@@ -102,7 +102,6 @@ def test_parts_add_up_if_a_pause_is_reported_late(clock):
     clock.timed("rest", train)()
     parts = {part: seconds for part, seconds in clock.seconds.items() if seconds}
     assert parts == {"order": 2.0, "rest": 1.0, "collector": 1.5}
-    assert sum(parts.values()) == 4.5
 
 
 def test_a_pause_from_before_a_step_does_not_lengthen_it(clock):

@@ -113,13 +113,10 @@ def test_cells_without_a_result_are_left_out_and_counted(name, flaky):
 # Tables
 
 
-def read_csv(example):
-    return list(csv.DictReader(io.StringIO(exported("csv", example).text, newline="")))
-
-
 def of_cell(example, key, block=0):
     keys = ("engine", "interpreter", "workload")
-    rows = [row for row in read_csv(example) if "/".join(row[name] for name in keys) == key]
+    written = csv.DictReader(io.StringIO(exported("csv", example).text, newline=""))
+    rows = [row for row in written if "/".join(row[name] for name in keys) == key]
     return next(row for row in rows if row["block"] == str(block))
 
 
