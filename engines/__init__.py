@@ -38,7 +38,7 @@ __all__ = [
 
 def names() -> tuple[str, ...]:
     """Names of all engines. Each comes after the engine it builds on."""
-    return tuple(_discovered().engines)
+    return tuple(_discovered()[0])
 
 
 def load(name: str) -> Row:
@@ -58,15 +58,15 @@ def load(name: str) -> Row:
 
 def problems() -> tuple[Problem, ...]:
     """What was left out, and why: files that can't be imported, engines with invalid facts."""
-    return _discovered().problems
+    return _discovered()[1]
 
 
-def _discovered() -> discovery.Discovered:
+def _discovered() -> tuple[dict[str, Row], tuple[Problem, ...]]:
     return _of_files(os.environ.get(ENGINE_FILES))
 
 
 @cache
-def _of_files(_files: Optional[str]) -> discovery.Discovered:
+def _of_files(_files: Optional[str]) -> tuple[dict[str, Row], tuple[Problem, ...]]:
     """All engines, with these files from outside."""
     from zoomgrad.engines import table  # now, because an import of this package must be quick
 

@@ -64,6 +64,28 @@ class NonFiniteLoss(ArithmeticError):
         self.value = value
 
 
+# TypeError, because (-8.0) ** 0.5 is a complex number, which the next comparison or libm function refuses.
+DOMAIN_ERRORS = (ArithmeticError, ValueError, TypeError)
+
+_VALUES = (
+    "zoomgrad.engines.interpreted",
+    "zoomgrad.engines.graph",
+    "zoomgrad.engines.native",
+    "zoomgrad.engines.value_base",
+    "zoomgrad_translated",
+)
+"""Modules in which Values compute. The last ones are those of `engines.translated`."""
+
+
+def tell_domain_error(step: int, error: Exception) -> None:
+    """Raise NonFiniteLoss for a Value's domain error, such as log(0). Return if a model or a loss made the mistake."""
+    at = error.__traceback__
+    while at and at.tb_next:
+        at = at.tb_next
+    if at and str(at.tb_frame.f_globals["__name__"]).startswith(_VALUES):
+        raise NonFiniteLoss(step, error) from error
+
+
 class CyclicGraph(RuntimeError):
     """A Value is its own ancestor. Only a manual edit of `_prev` can cause this."""
 
@@ -83,6 +105,10 @@ class Network(NamedTuple):
     """`cross_entropy`, `squared_error` or `hinge_l2`, as in `engines.nn`; the last one adds 1e-4 L2."""
     samples: int
     """Samples in the graph of one step. A row holds them one after the other: features, then targets, of each."""
+
+    def activates(self, layer: int) -> bool:
+        """Whether that layer, counted from 0, has the activation."""
+        return layer < len(self.shape) - 2 or not self.last_linear
 
 
 class Shape(NamedTuple):

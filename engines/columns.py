@@ -47,10 +47,8 @@ class Column(NamedTuple):
     def values(self, row: int) -> list[float]:
         """The inputs of that row."""
         if self.one_hot:
-            label, inputs = self.data[row], [0.0] * self.width
-            if label < self.width:
-                inputs[label] = 1.0
-            return inputs
+            label = self.data[row]
+            return [float(label == place) for place in range(self.width)]
         cells = self.data[row * self.width : (row + 1) * self.width]
         # Divide, because multiplying by the reciprocal differs in the last bit.
         return list(cells) if self.kind == DOUBLES else [cell / self.divisor for cell in cells]
@@ -210,14 +208,11 @@ def _with_data(column: Column) -> Column:
     return column._replace(data=data if type(data) is bytes else view)
 
 
-_PYTHON_MAY_EXPORT = sys.implementation.name == "cpython" and sys.version_info >= (3, 12)
-"""Whether a Python method can export a buffer (PEP 688). Such a method could resize another buffer after it was
-checked."""
-
-
 def _is_exported_by_python(data: Any) -> bool:
-    exporter = getattr(type(data), "__buffer__", None)
-    return _PYTHON_MAY_EXPORT and exporter is not None and not isinstance(exporter, types.WrapperDescriptorType)
+    """Whether a Python method exports the buffer (PEP 688). It could resize another one after that was checked."""
+    if sys.implementation.name != "cpython" or sys.version_info < (3, 12):
+        return False
+    return not isinstance(getattr(type(data), "__buffer__", None), (types.NoneType, types.WrapperDescriptorType))
 
 
 def _view_of(data: Any) -> memoryview:

@@ -46,16 +46,8 @@ class Problem(NamedTuple):
         return f"{self.where}: {self.what}"
 
 
-class Discovered(NamedTuple):
-    """All engines."""
-
-    engines: dict[str, Row]
-    """Each engine comes after the one it builds on."""
-    problems: tuple[Problem, ...]
-
-
-def discover(table: Sequence[Row] = ()) -> Discovered:
-    """The engines of the table, and of files from outside."""
+def discover(table: Sequence[Row] = ()) -> tuple[dict[str, Row], tuple[Problem, ...]]:
+    """The engines of the table and of files from outside, each after the one it builds on, and what was left out."""
     problems: list[Problem] = []
     engines: dict[str, Row] = {}
     places: dict[str, str] = {}
@@ -76,7 +68,7 @@ def discover(table: Sequence[Row] = ()) -> Discovered:
             else:
                 engines[engine.name], places[engine.name] = engine, where
     # Peers come last, also behind engines from outside.
-    return Discovered(dict(sorted(engines.items(), key=lambda item: item[1].is_peer)), tuple(problems))
+    return dict(sorted(engines.items(), key=lambda item: item[1].is_peer)), tuple(problems)
 
 
 def is_name(name: Any) -> bool:

@@ -11,7 +11,7 @@ from zoomgrad.engines import nn
 from zoomgrad.engines.api import Unavailable, Workload
 from zoomgrad.engines.graph.optimisers import SGD
 from zoomgrad.engines.kernel.program import Program
-from zoomgrad.engines.kernel.toolchains import FUSED_ERROR_BOUND, Toolchain
+from zoomgrad.engines.kernel.toolchains import Toolchain
 from zoomgrad.engines.options import Options, check
 from zoomgrad.engines.training import Trainer
 
@@ -118,7 +118,7 @@ class Row:
             idea="; ".join(ideas),
             builds_on=self.name,
             options=options,
-            error_bound=FUSED_ERROR_BOUND if options.fma else self.error_bound,
+            error_bound=1e-9 if options.fma else self.error_bound,
         )
 
     def __repr__(self) -> str:

@@ -6,9 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from zoomgrad.engines.api import Unavailable
+from zoomgrad.engines.columns import MOST_COLUMNS
 from zoomgrad.engines.graph.tape import Tape
-from zoomgrad.engines.kernel.c_text import Source
-from zoomgrad.engines.kernel.extension import MODULE, as_module
+from zoomgrad.engines.kernel.c_text import Source, table
+from zoomgrad.engines.kernel.c_tree import Text, defines, read, unit
+from zoomgrad.engines.kernel.extension import LIMITED_API, MODULE
 from zoomgrad.engines.machine.program import assemble as assemble_machine
 from zoomgrad.engines.options import Options
 from zoomgrad.engines.rerolled.emit.c import c_source as loops_in_c
@@ -30,7 +32,15 @@ def emit(code: Any, options: Options) -> Any:
 
 def module(code: Code, options: Options, name: str = MODULE, parameters: Sequence[float] = ()) -> Source:
     """The C of an extension module of that name. parameters: the numbers to start with, if it is kept."""
-    return as_module(c_source(code, form_of(options)), len(code.outputs), name, parameters)
+    source = c_source(code, form_of(options))
+    (kernel,) = source.units
+    head = [
+        Text([*LIMITED_API.splitlines(), "#define PY_SSIZE_T_CLEAN", "#include <Python.h>"]),
+        defines(NAME=f'"{name}"', INIT=f"PyInit_{name}", STARTING_PARAMETERS=len(parameters)),
+        defines(WORKSPACE=source.workspace, OUTPUTS=len(code.outputs), MOST_COLUMNS=MOST_COLUMNS + 1),  # for `predict`
+        Text(table("starting_parameters", parameters)),
+    ]
+    return source._replace(units=["\n".join([unit(head), kernel, read("kernel/module.c")])])
 
 
 def text(code: Any, options: Options) -> str:

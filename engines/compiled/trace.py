@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, Optional
 
 from zoomgrad.engines import nn
-from zoomgrad.engines.api import Workload
+from zoomgrad.engines.api import DOMAIN_ERRORS, Workload, tell_domain_error
 from zoomgrad.engines.graph.check import CHECKED, check
-from zoomgrad.engines.graph.domain import DOMAIN_ERRORS, tell_domain_error
 from zoomgrad.engines.graph.linearize import linearize
 from zoomgrad.engines.graph.tape import Tape
 from zoomgrad.engines.native.build import recorder

@@ -21,6 +21,10 @@ LARGEST = 2_500
 """Values in the largest graph that Graphviz is asked to lay out; 4,600 took it over a minute."""
 
 
+ESCAPES = str.maketrans({"\n": " ", **{character: f"\\{character}" for character in '\\{}|<>"'}})
+"""How to write the structural characters of a record, and quotes."""
+
+
 class Drawing(str):
     """DOT source. A notebook shows it as a picture if the `dot` program is installed, else as text."""
 
@@ -76,21 +80,14 @@ def draw_dot(root: Any, format: str = "svg", rankdir: str = "LR") -> Drawing:  #
     quick = " splines=line nslimit=0.1 nslimit1=0.1 mclimit=0.05" if len(number) >= LARGE else ""
     lines = ["digraph {", f"  graph [rankdir={rankdir}{quick}]"]
     for v, n in number.items():
-        fields = ([_escape(v.label)] if v.label else []) + [f"data {v.data:.4f}", f"grad {v.grad:.4f}"]
+        fields = ([v.label.translate(ESCAPES)] if v.label else []) + [f"data {v.data:.4f}", f"grad {v.grad:.4f}"]
         lines.append(f'  v{n} [label="{{ {" | ".join(fields)} }}"{RECORD}]')
         if v._op:
-            lines.append(f'  op{n} [label="{_escape(v._op)}"]')
+            lines.append(f'  op{n} [label="{v._op.translate(ESCAPES)}"]')
             lines.append(f"  op{n} -> v{n}")
             lines.extend(f"  v{number[child]} -> op{n}" for child in v._prev)
     lines.append("}")
     return Drawing("\n".join(lines) + "\n")
-
-
-def _escape(text: str) -> str:
-    """Escape a record's structural characters, and quotes, with backslashes."""
-    for character in '\\{}|<>"':
-        text = text.replace(character, "\\" + character)
-    return text.replace("\n", " ")
 
 
 def show(root: Any) -> Iterator[str]:

@@ -90,5 +90,3 @@ ADAM = Optimiser(
     {"m_share": 1 - call("pow", 0.85, UPDATE), "v_share": 1 - call("pow", 0.99, UPDATE)},
 )
 """With microgpt's numbers."""
-
-OPTIMISERS = {optimiser.name: optimiser for optimiser in (SGD, MOMENTUM, ADAM)}

@@ -7,8 +7,7 @@ from array import array
 from time import perf_counter
 from typing import Any, NamedTuple
 
-from zoomgrad.engines.api import Unavailable, Workload
-from zoomgrad.engines.graph.domain import DOMAIN_ERRORS, tell_domain_error
+from zoomgrad.engines.api import DOMAIN_ERRORS, Unavailable, Workload, tell_domain_error
 from zoomgrad.engines.interpreted import hoisted
 from zoomgrad.engines.interpreted.trainer import ScalarTrainer
 from zoomgrad.engines.nn import Networks

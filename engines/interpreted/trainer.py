@@ -9,10 +9,9 @@ import math
 from array import array
 from typing import Any, ClassVar
 
-from zoomgrad.engines.api import NonFiniteLoss, Workload
+from zoomgrad.engines.api import DOMAIN_ERRORS, NonFiniteLoss, Workload, tell_domain_error
 from zoomgrad.engines.arguments import finite_rate
 from zoomgrad.engines.graph.arithmetic import check_arithmetic
-from zoomgrad.engines.graph.domain import DOMAIN_ERRORS, tell_domain_error
 from zoomgrad.engines.graph.optimisers import SGD
 from zoomgrad.engines.nn import Networks
 from zoomgrad.engines.training import Trainer
@@ -23,8 +22,6 @@ class ScalarTrainer(Trainer):
 
     STAGES: ClassVar[tuple[str, ...]] = ("build", "backward", "free", "update")
     """Methods that a step calls in order; "update" follows the last step of a batch."""
-
-    _loss: Any
 
     def __init__(self, nn: Networks, workload: Workload) -> None:
         self.Value = nn.Neuron.Value
@@ -71,7 +68,7 @@ class ScalarTrainer(Trainer):
     def build(self, row: array[float]) -> None:
         """Build the graph of a row, which also computes its data."""
         inputs = [self.Value(x) for x in row]
-        self._loss = self._workload.loss(self._model, inputs, self._workload.outputs(self._model, inputs))
+        self._loss: Any = self._workload.loss(self._model, inputs, self._workload.outputs(self._model, inputs))
 
     def backward(self) -> None:
         self._loss.backward()

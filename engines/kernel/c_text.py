@@ -39,11 +39,11 @@ class Source(NamedTuple):
         return "\n".join(self.units)
 
 
-def table(name: str, numbers: Sequence[float]) -> list[str]:
-    """The lines of a constant array of doubles. It ends with a spare 0.0, because C has no empty arrays."""
-    texts = [number(x)[0] for x in numbers]
+def table(name: str, numbers: Sequence[float], kind: str = "double") -> list[str]:
+    """The lines of a constant array of doubles or ints. It is never empty, because C has no empty arrays."""
+    texts = [str(x) if kind == "int" else number(x)[0] for x in numbers] or ["0"]
     rows = [f"    {', '.join(texts[start : start + 4])}," for start in range(0, len(texts), 4)]
-    return [f"static const double {name}[{len(texts)} + 1] = {{", *rows, "};"]
+    return [f"static const {kind} {name}[] = {{", *rows, "};"]
 
 
 def libm(functions: Iterable[tuple[str, int]]) -> Text:

@@ -6,14 +6,10 @@ import importlib.util
 import sys
 import sysconfig
 from array import array
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from zoomgrad.engines.api import Unavailable
-from zoomgrad.engines.columns import MOST_COLUMNS
-from zoomgrad.engines.kernel.c_text import Source, table
-from zoomgrad.engines.kernel.c_tree import Text, defines, read, unit
 from zoomgrad.engines.kernel.program import Buffers, Stretch
 from zoomgrad.engines.kernel.python_kernel import PythonKernel
 
@@ -50,23 +46,6 @@ class Extension(PythonKernel):
 
     def train(self, buffers: Buffers, stretch: Stretch) -> int:
         return int(self._module.train(*buffers, tuple(stretch.columns), *stretch[1:]))
-
-
-def as_module(source: Source, outputs: int, name: str = MODULE, parameters: Sequence[float] = ()) -> Source:
-    """Wrap a kernel's only unit, which defines INPUTS and PARAMETERS, as an extension module.
-
-    parameters: the numbers to start with, for a module that is kept.
-    """
-    (kernel,) = source.units
-    head = unit(
-        [
-            Text([*LIMITED_API.splitlines(), "#define PY_SSIZE_T_CLEAN", "#include <Python.h>"]),
-            defines(NAME=f'"{name}"', INIT=f"PyInit_{name}", STARTING_PARAMETERS=len(parameters)),
-            defines(WORKSPACE=source.workspace, OUTPUTS=outputs, MOST_COLUMNS=MOST_COLUMNS + 1),  # `predict` adds one
-            Text(table("starting_parameters", parameters)),
-        ]
-    )
-    return source._replace(units=["\n".join([head, kernel, read("kernel/module.c")])])
 
 
 def check_python(instead: str) -> None:

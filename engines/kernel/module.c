@@ -31,13 +31,6 @@ static PyObject *end(struct taken *t, PyObject *result)
     return result;
 }
 
-static int count_is(const char *name, Py_ssize_t count, Py_ssize_t wanted)
-{
-    if (count != wanted)
-        PyErr_Format(PyExc_TypeError, "%s takes %zd arguments, not %zd", name, wanted, count);
-    return count == wanted;
-}
-
 /* Take a buffer of at least `length` doubles. For anything else, sets an exception and returns 0. */
 static int take(struct taken *t, PyObject *object, const char *name, Py_ssize_t length, int writable)
 {
@@ -138,7 +131,9 @@ static PyObject *module_forward(PyObject *self, PyObject *const *args, Py_ssize_
 {
     Py_buffer views[4];
     struct taken t = {NULL, views, 0};
-    if (!count_is("forward", count, 4) || !take_xpw(&t, args) || !take(&t, args[3], "y", OUTPUTS, 1))
+    if (count != 4)
+        return PyErr_Format(PyExc_TypeError, "forward takes 4 arguments, not %zd", count);
+    if (!take_xpw(&t, args) || !take(&t, args[3], "y", OUTPUTS, 1))
         return end(&t, NULL);
     return end(&t, PyFloat_FromDouble(forward(t.views[0].buf, t.views[1].buf, t.views[2].buf, t.views[3].buf)));
 }
@@ -147,7 +142,9 @@ static PyObject *module_backward(PyObject *self, PyObject *const *args, Py_ssize
 {
     Py_buffer views[4];
     struct taken t = {NULL, views, 0};
-    if (!count_is("backward", count, 4) || !take_xpw(&t, args) || !take(&t, args[3], "q", PARAMETERS, 1))
+    if (count != 4)
+        return PyErr_Format(PyExc_TypeError, "backward takes 4 arguments, not %zd", count);
+    if (!take_xpw(&t, args) || !take(&t, args[3], "q", PARAMETERS, 1))
         return end(&t, NULL);
     backward(t.views[0].buf, t.views[1].buf, t.views[2].buf, t.views[3].buf);
     end(&t, NULL);

@@ -28,9 +28,6 @@ FUSED = ("-ffp-contract=fast", *(("-mfma",) if IS_X86 else ()))
 
 gcc looks for such pairs at -O2 and above, or with -fexpensive-optimizations; Clang at -O1 and above."""
 
-FUSED_ERROR_BOUND = 1e-9
-"""Error bound of an engine with FUSED flags: its largest |x - reference| / max(1, |reference|)."""
-
 SETTINGS = {family: f"ZOOMGRAD_{family.upper()}" for family in ("tcc", "gcc", "clang")}
 """Family -> environment variable: the path of the compiler to use instead of those on PATH. For Clang also a Zig's."""
 CLANG = SETTINGS["clang"]

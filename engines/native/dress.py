@@ -42,10 +42,7 @@ class Look(NamedTuple):
 
 def namespace(own: type) -> dict[str, Any]:
     """All attributes of a class and its bases, without those of `object`."""
-    attributes: dict[str, Any] = {}
-    for cls in reversed(own.__mro__[:-1]):
-        attributes.update(vars(cls))
-    return attributes
+    return {name: item for cls in reversed(own.__mro__[:-1]) for name, item in vars(cls).items()}
 
 
 def dress(own: Any, look: Look, value: Any) -> Any:

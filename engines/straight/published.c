@@ -17,7 +17,6 @@ static void get(const double *array, const int *rows, long long count, double *v
 
 double forward(const double *x, const double *p, double *w, double *y)
 {
-    (void)w;
     put(data, parameter_rows, PARAMETERS, p);
     published_set_input(x);
     published_forward();
@@ -27,7 +26,6 @@ double forward(const double *x, const double *p, double *w, double *y)
 
 void backward(const double *x, const double *p, double *w, double *q)
 {
-    (void)x, (void)p, (void)w;
     put(grad, parameter_rows, PARAMETERS, q);
     published_backward();
     get(grad, parameter_rows, PARAMETERS, q);

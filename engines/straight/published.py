@@ -13,16 +13,13 @@ isolates the effect of splitting. The published functions take no buffers; `publ
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from zoomgrad.engines.graph.expr import C, Expr, number
 from zoomgrad.engines.graph.ops import LIBM, OPS
 from zoomgrad.engines.graph.tape import CONSTANT, INPUT, LEAVES, PARAMETER, Tape
-from zoomgrad.engines.kernel.c_text import Source, libm
+from zoomgrad.engines.kernel.c_text import Source, libm, table
 from zoomgrad.engines.kernel.c_tree import Comment, Function, Include, Item, Text, defines, unit
-
-WITHOUT_GRADIENT = (INPUT, CONSTANT)
-"""The post stores no gradient for these leaves."""
 
 
 def published_source(tape: Tape) -> Source:
@@ -38,13 +35,12 @@ def published_source(tape: Tape) -> Source:
         defines(INPUTS=tape.inputs, PARAMETERS=tape.parameters, OUTPUTS=len(tape.outputs), LOSS=tape.loss),
         libm(LIBM),
         Text([f"double data[{size}];", f"double grad[{size}];"]),
-        Function("void", "published_set_input", ("const double *x",), set_input or ["(void)x;"]),
+        Function("void", "published_set_input", ("const double *x",), set_input),
         Function("void", "published_forward", (), [Text(list(_forward(tape)))]),
         Function("void", "published_backward", (), [Text(list(_backward(tape)))]),
-        Function("void", "published_update", ("double rate", "double batch"), update or ["(void)rate, (void)batch;"]),
+        Function("void", "published_update", ("double rate", "double batch"), update),
         Comment("Indices of parameters and outputs in data[] and grad[]."),
-        _table("parameter_rows", parameters),
-        _table("output_rows", tape.outputs),
+        Text([*table("parameter_rows", parameters, "int"), *table("output_rows", tape.outputs, "int")]),
         *map(Include, ("kernel/rows.h", "kernel/training.h", "straight/published.c", "kernel/train.c")),
     ]
     return Source([unit(items)], workspace=0)
@@ -61,29 +57,26 @@ def _forward(tape: Tape) -> Iterator[str]:
 
 
 def _backward(tape: Tape) -> Iterator[str]:
-    """Zero the gradients of all nodes, then one sum for each adjoint, in the reference's order."""
+    """Zero all gradients, then one sum for each adjoint in the reference's order. Inputs and constants have none."""
     ops = tape.ops
     sums: list[list[str]] = [[] for _ in LEAVES]
     for op in OPS.values():
         sums.append([f"grad[{{{name}}}] += {spelled(expr)};" for name, expr in zip("ab", op.contributions)])
     yield from (f"grad[{row}] = 0.0;" for row in range(tape.loss) if ops[row] >= len(LEAVES))
-    if ops[tape.loss] not in WITHOUT_GRADIENT:
+    if ops[tape.loss] not in (INPUT, CONSTANT):
         yield f"grad[{tape.loss}] = 1.0;"
     # Only outputs need rows beyond the loss.
     for row in range(tape.loss, -1, -1):
         operands = (tape.left[row], tape.right[row])
         for operand, line in zip(operands, sums[ops[row]]):
-            if ops[operand] not in WITHOUT_GRADIENT:
+            if ops[operand] not in (INPUT, CONSTANT):
                 yield line.format(a=operands[0], b=operands[1], out=row, k=_constant(tape, row))
-
-
-_LEAVES = {"a": "data[{a}]", "b": "data[{b}]", "out": "data[{out}]", "g": "grad[{out}]", "k": "{k}"}
-"""Leaf of the op table -> how the published C reads it."""
 
 
 def spelled(expr: Expr) -> str:
     """A template over the rows of both operands, the row of the result, and the constant."""
-    return C.spell(expr, _LEAVES)[0]
+    leaves = {"a": "data[{a}]", "b": "data[{b}]", "out": "data[{out}]", "g": "grad[{out}]", "k": "{k}"}
+    return C.spell(expr, leaves)[0]
 
 
 def _constant(tape: Tape, row: int) -> str:
@@ -96,10 +89,3 @@ def _rows_of(tape: Tape, kind: int, count: int) -> list[int]:
     there = {tape.index[row]: row for row in tape.rows_of(kind)}
     absent = iter(range(len(tape), len(tape) + count))
     return [there[index] if index in there else next(absent) for index in range(count)]
-
-
-def _table(name: str, rows: Sequence[int]) -> Text:
-    """An array of rows, never empty, because C has no empty arrays."""
-    numbers = [str(row) for row in rows] or ["0"]
-    lines = [f"    {', '.join(numbers[start : start + 16])}," for start in range(0, len(numbers), 16)]
-    return Text([f"static const int {name}[] = {{", *lines, "};"])

@@ -73,10 +73,10 @@ def found(tmp_path, monkeypatch):
 )
 def test_a_broken_file_is_left_out_and_named(found, text, what):
     """The engines of other files stay."""
-    left = found(text)
-    assert [name for name in left.engines if name != "twice"] == ["good", "better"]
-    problems = [problem for problem in left.problems if problem.where == found.file]
-    assert len(problems) == len(left.problems) >= 1
+    names, left_out = found(text)
+    assert [name for name in names if name != "twice"] == ["good", "better"]
+    problems = [problem for problem in left_out if problem.where == found.file]
+    assert len(problems) == len(left_out) >= 1
     assert problems[0].what.startswith(what)
     assert all(problem.what.isprintable() and len(problem.what) < 400 for problem in problems)
 
@@ -88,7 +88,7 @@ def test_a_file_that_is_a_package_runs_once(tmp_path, monkeypatch):
     (package / "__init__.py").write_text(once, encoding="utf-8")
     monkeypatch.setenv(discovery.ENGINE_FILES, str(package / "__init__.py"))
     monkeypatch.setattr("builtins.runs", 0, raising=False)
-    assert list(discovery.discover().engines) == ["good", "better"]
+    assert list(discovery.discover()[0]) == ["good", "better"]
     assert __import__("builtins").runs == 1
 
 

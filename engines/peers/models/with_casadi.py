@@ -8,7 +8,7 @@ from typing import Any
 import casadi
 
 from zoomgrad.engines.compiled.clock import Clock
-from zoomgrad.engines.peers.models.of_scalars import ScalarModel
+from zoomgrad.engines.peers.models.layout import ScalarModel
 
 # At 0, the derivative of `fmax` would be a half.
 ACTIVATIONS = {"relu": lambda z: (z > 0) * z, "tanh": casadi.tanh}
@@ -39,7 +39,7 @@ class CasadiModel(ScalarModel):
             start, end = end, end + nout * (nin + 1)
             neurons = casadi.reshape(p[start:end], nin + 1, nout)  # a column for each: weights, then the bias
             values = neurons[:-1, :].T @ values + neurons[-1, :].T
-            if number < len(network.shape) - 2 or not network.last_linear:
+            if network.activates(number):
                 values = ACTIVATIONS[network.activation](values)
         return values
 

@@ -9,7 +9,7 @@ from typing import Any
 import heyoka
 
 from zoomgrad.engines.compiled.clock import Clock
-from zoomgrad.engines.peers.models.of_scalars import ScalarModel
+from zoomgrad.engines.peers.models.layout import ScalarModel
 
 ACTIVATIONS = {"relu": heyoka.relu, "tanh": heyoka.tanh}
 
@@ -32,8 +32,7 @@ class HeyokaModel(ScalarModel):
     def outputs_of(self, p: list[Any], values: list[Any]) -> list[Any]:
         network, neurons = self.task.network, iter(p)
         for number, nout in enumerate(network.shape[1:]):
-            has_activation = number < len(network.shape) - 2 or not network.last_linear
-            activate = ACTIVATIONS[network.activation] if has_activation else lambda z: z
+            activate = ACTIVATIONS[network.activation] if network.activates(number) else lambda z: z
             values = [
                 activate(heyoka.sum([*(next(neurons) * value for value in values), next(neurons)])) for _ in range(nout)
             ]

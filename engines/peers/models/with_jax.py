@@ -44,7 +44,7 @@ class JaxModel(LayeredModel):
         network = self.task.network
         for number, (w, b) in enumerate(layers):
             values = values @ w + b
-            if number < len(layers) - 1 or not network.last_linear:
+            if network.activates(number):
                 values = ACTIVATIONS[network.activation](values)
         return values
 

@@ -45,7 +45,7 @@ class NumpyModel(LayeredModel):
         for number, (w, b) in enumerate(self.layers):
             z = values[-1] @ w
             z += b
-            if self.has_activation(number):
+            if self.network.activates(number):
                 ACTIVATIONS[self.network.activation](z)
             values.append(z)
         return values
@@ -59,15 +59,12 @@ class NumpyModel(LayeredModel):
         gradient = []
         for number in reversed(range(len(self.layers))):
             out = values[number + 1]
-            if self.has_activation(number):
+            if self.network.activates(number):
                 d *= 1 - out * out if self.network.activation == "tanh" else out > 0
             gradient.append((values[number].T @ d, d.sum(axis=0)))
             if number:
                 d = d @ self.layers[number][0].T
         return losses, gradient[::-1]
-
-    def has_activation(self, number: int) -> bool:
-        return number < len(self.layers) - 1 or not self.network.last_linear
 
     def loss(self, z: Any, y: Any) -> tuple[Any, Any]:
         """Loss of each row, and its derivatives by the outputs."""

@@ -23,7 +23,7 @@ from zoomgrad import engines
 from zoomgrad.datasets import names
 from zoomgrad.engines.api import NonFiniteLoss
 from zoomgrad.engines.graph.expr import Leaf, Literal, call, where
-from zoomgrad.engines.graph.optimisers import BATCH, OPTIMISERS, RATE, UPDATE, Optimiser, Q, power
+from zoomgrad.engines.graph.optimisers import ADAM, BATCH, MOMENTUM, RATE, SGD, UPDATE, Optimiser, Q, power
 from zoomgrad.engines.kernel.library import Library, interface
 from zoomgrad.engines.lengths import in_machine_code, lanes_in_machine_code
 from zoomgrad.engines.lengths.conductor import Conductor, ConductorInNumPy, Member
@@ -141,7 +141,7 @@ def test_lengths_that_read_other_parameters(engine):
         assert not any(own._p[place] for place in set(range(len(own._p))) - set(own._places))
 
 
-@pytest.mark.parametrize("optimiser", OPTIMISERS.values(), ids=lambda optimiser: optimiser.name)
+@pytest.mark.parametrize("optimiser", (SGD, MOMENTUM, ADAM), ids=lambda optimiser: optimiser.name)
 def test_every_optimiser(optimiser):
     """On a workload with one shape, too, whose rows are doubles."""
     for name in (SMALL, "xor"):
@@ -257,7 +257,7 @@ FACTORS = [1.0, 1 - 2.0**-53, 0.5, 2.0**-99, 0.15, 0.56, 1 - 0.85**200, 2 - 2.0*
 
 @pytest.mark.parametrize("kind", LANES)
 @pytest.mark.parametrize(
-    "optimiser", [*OPTIMISERS.values(), *POWERS, *WITHOUT_LANES], ids=lambda optimiser: optimiser.name
+    "optimiser", [SGD, MOMENTUM, ADAM, *POWERS, *WITHOUT_LANES], ids=lambda optimiser: optimiser.name
 )
 def test_an_update_is_that_in_python(optimiser, kind):
     """With rows that do not fill the last vector. Some numbers have powers that are infinite or NaN."""
@@ -342,7 +342,7 @@ def test_an_update_with_more_addresses_than_registers_is_in_numpy():
 def test_an_irregular_graph_has_its_steps_in_numpy(monkeypatch):
     """Its kernel interprets bytecode, so machine code can't call it."""
     monkeypatch.setattr("zoomgrad.engines.rerolled.reroll.MANY_FOR_MACHINE", 1)
-    workload = replace(workloads.load("random-dag"), optimiser=OPTIMISERS["momentum"])
+    workload = replace(workloads.load("random-dag"), optimiser=MOMENTUM)
     trainers = [usable(engine).prepare(workload) for engine in ("rerolled-machine", "tuple")]
     for trainer in trainers:
         trainer.train(3)
