@@ -174,8 +174,9 @@ class Block:
         (*outer, count), (lanes, *more) = terms.segment.counts, self.vectors
         if outer or more or lanes.width > 1 or isinstance(count, Count) or self.nest.run.sums_rows:
             return False
-        strides = {source.terms for source in terms.pointers}
-        return self.evaluator.fast and count >= 4 * self.registers.width and strides <= {(), (0,), (1,)}
+        if not self.evaluator.fast or count < 4 * self.registers.width:
+            return False
+        return all(not source.list and source.terms in ((), (0,), (1,)) for source in terms.pointers)
 
     def _add_across(self, terms: Terms) -> None:
         """Add vectors of terms, as many sums as a vector has numbers; then these sums, and the terms left over."""

@@ -120,7 +120,9 @@ def test_blocks_shrink_until_they_fit_the_registers(width):
     assert difference(program, graph.numbers, reference(graph, graph.numbers)) == ""
 
 
-@pytest.mark.parametrize("name", ["microgpt-L1-D10-H2-T4", "microgpt-L1-D16-H1-T4", "mlp-3x37x1", "conv-1d"])
+@pytest.mark.parametrize(
+    "name", ["microgpt-L1-D10-H2-T4", "microgpt-L1-D16-H1-T4", "mlp-3x37x1", "conv-1d", "random-dag"]
+)
 @pytest.mark.parametrize("fast", [False, True])
 @pytest.mark.parametrize("width", WIDTHS)
 def test_terms_side_by_side(width, fast, name):
