@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
+from functools import reduce
 from typing import Any, ClassVar, Union
 
 from zoomgrad.engines.machine.buffers.copies import in_steps
@@ -141,29 +142,26 @@ class Lists:
 
     def _one_and_squares(self, count: int) -> None:
         """`1 + the sum of the squares of `count` doubles from RSI on`, in xmm0. Changes RSI, RDI and RCX."""
-        code, width = self.code, self.width
-        sums, singles = [Vec(number, 8 * width) for number in range(4)], Vec(5, 8)
+        code, width, evaluator = self.code, self.width, self.evaluator
+        *sums, single = [evaluator.registers.vector(each) for each in (*[width] * 4, 1)]
 
         def add(step: int) -> None:
-            kind, totals = ("pd", sums) if step > 1 else ("sd", [singles])
+            kind, totals = ("pd", sums) if step > 1 else ("sd", [single])
             for number, total in enumerate(totals):
-                square = Vec(4, total.size)
-                self.evaluator.load(square, Mem(RSI, total.size * number))
+                square = evaluator.in_register(Mem(RSI, total.size * number), total.size // 8)
                 code.vector(f"vmul{kind}", square, square, square)
                 code.vector(f"vadd{kind}", total, total, square)
+                evaluator.release(square)
 
-        for each in (*sums, singles):
-            self.evaluator.clear(each)
+        for each in (*sums, single):
+            evaluator.clear(each)
         code.integer("mov", RCX, count)
         in_steps(code, (4 * width, 1), add, 8)
-        for each in sums[1:]:
-            code.vector("vaddpd", sums[0], sums[0], each)
-        self.evaluator.store(Mem(RSP, -128), sums[0])  # below the stack, where no signal writes
-        self.evaluator.load(Vec(0, 8), Mem(RSP, -128))
-        for lane in range(1, width):
-            code.vector("vaddsd", Vec(0, 8), Vec(0, 8), Mem(RSP, -128 + 8 * lane))
-        code.vector("vaddsd", Vec(0, 8), Vec(0, 8), singles)
-        code.vector("vaddsd", Vec(0, 8), Vec(0, 8), self.evaluator.constant(1.0, 1))
+        total = evaluator.total(reduce(lambda one, other: evaluator.binary("add", one, other, width), sums))
+        for other in (single, evaluator.constant(1.0, 1)):
+            total = evaluator.binary("add", total, other, 1)
+        evaluator.load(Vec(0, 8), total)
+        evaluator.release(total)
 
     # --- lists --------------------------------------------------------------------------------------------------------
 
