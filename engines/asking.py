@@ -113,7 +113,7 @@ def ask(
 
 
 class Programs:
-    """Run programs side by side, each in a new process group, within limits. Leaving the block kills what they started.
+    """Run programs side by side, each in a new process group, within limits. The block's end kills what still runs.
 
     seconds: from the start of `finish`. most_bytes: of what all of them write into one pipe. limits: as for
     `lower_limits`. session: whether each begins a session, whose members the caller ends.

@@ -190,7 +190,7 @@ ENGINES = (
     ),
     _vectors(
         "rerolled-clang-fast",
-        _FUSED,
+        f"{_FUSED}, and reciprocals",
         "rerolled-clang",
         loops("clang", 2, fast=True),
         *("O", "generic", "threads", "frozen"),

@@ -35,11 +35,11 @@ FAST struct exponential exponential(double x)
 }
 
 /* log(2) is rounded, so the relative error grows with |x|, to 1e-13. Below -708 the result is 0, where libm's is at most
-   3.4e-308. Above 709 it is infinite, as libm's is from 709.79. */
+   3.4e-308. Above 709.4 it is infinite, as libm's is from 709.79. */
 FAST double fast_exp(double x)
 {
-    const struct exponential e = exponential(x >= -708.0 && x <= 709.0 ? x : 0.0); /* also for NaN: it is no int */
-    return x < -708.0 ? 0.0 : x <= 709.0 ? e.power * e.rest + e.power : x + __builtin_inf(); /* NaN stays NaN */
+    const struct exponential e = exponential(x >= -708.0 && x <= 709.4 ? x : 0.0); /* NaN fits no int */
+    return x < -708.0 ? 0.0 : x <= 709.4 ? e.power * e.rest + e.power : x + __builtin_inf(); /* NaN stays NaN */
 }
 #define exp fast_exp
 

@@ -31,10 +31,10 @@ _SECONDS = struct.Struct("<d")
 
 @contextmanager
 def kept(name: str, recipe: Sequence[str], make: AbstractContextManager[Path]) -> Iterator[tuple[Path, float]]:
-    """The object of that recipe, removed at the block's end, and how long its build took, or 0.0 for a new one.
+    """The path of that recipe's object, removed at the block's end, and the seconds of its build, or 0.0 if it is new.
 
     name: the folder in the user's cache. recipe: everything that the object depends on. Its first part begins the
-    file's name. make: builds the object, which is kept if the block raises nothing, so if it could be loaded.
+    file's name. make: builds the object, which is kept only if the block raises nothing.
     """
     folder = cache_folder(name)
     digest = hashlib.sha256("\0".join(recipe).encode(errors="surrogateescape"))  # a path may be undecodable

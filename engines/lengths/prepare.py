@@ -82,7 +82,7 @@ def _in_workspace(workspace: Any, loops: Loops) -> tuple[list[Doubles], list[int
 def conductor_of(
     optimiser: Optimiser, options: Options, members: Sequence[Member], buffers: Sequence[Doubles]
 ) -> Conductor:
-    """What takes steps over the kernels: machine code if the processor, the kernels and the optimiser allow it."""
+    """What takes steps: machine code if the processor, the kernels and the optimiser allow it, else NumPy or Python."""
     if options.target in ("C", "machine", "NumPy"):
         with suppress(OutOfRegisters, Unavailable):
             return ConductorInMachineCode(optimiser, options.fast, members, buffers)

@@ -8,7 +8,7 @@ transposed, so that each *column* has one term of all lanes, and the columns are
     row 1: p[8] * v[0], p[9] * v[1], …          column 1: p[1] * v[1], p[9] * v[1], …
 
 A product for each term and lane takes 16 multiplications of numbers; this takes 4 of vectors and 8 permutations. If a
-count is no multiple of the width, the last window of terms overlaps the one before, and only its last columns count.
+count is not a multiple of the width, the last window of terms overlaps the one before, and only its last columns count.
 Fast code may add in any order, so it adds up the rows of all whole windows first, and transposes once.
 """
 
@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Optional
 
-from zoomgrad.engines.machine.block import Block, Terms, turned
+from zoomgrad.engines.machine.block import Block, Terms, with_terms_as_lanes
 from zoomgrad.engines.machine.encode import Vec
 from zoomgrad.engines.rerolled.form import Form, Vector, vector_widths, widths_of
 from zoomgrad.engines.rerolled.recover.loops import Access, Loop, Segment
@@ -113,7 +113,7 @@ class Across(Block):
         adds_rows = self.rows is not None and len(wanted) == lanes.width
         if self.rows and adds_rows:
             rows.sums = self.rows
-        rows._term(terms._replace(sources=[turned(each, 1) for each in terms.sources]), 0)
+        rows._term(terms._replace(sources=[with_terms_as_lanes(each, 1) for each in terms.sources]), 0)
         if not adds_rows:
             self._add_columns(rows.sums, [lanes.width - 1 - term if is_backward else term for term in wanted])
 

@@ -59,8 +59,8 @@ class Source:
         return Known(self.memory(lanes, term), 8 * width, width > 1 and not self.lanes[-1])
 
 
-def turned(source: Union[float, Source], width: int) -> Union[float, Source]:
-    """An operand for vectors of terms: the terms of a vector are one more lane count."""
+def with_terms_as_lanes(source: Union[float, Source], width: int) -> Union[float, Source]:
+    """An operand for vectors of terms: the terms in a vector become a further lane count."""
     if isinstance(source, float):
         return source
     *outer, inner = source.terms or (0,)
@@ -154,7 +154,7 @@ class Block:
         elif run.live_segment == number:
             with self.evaluator.fixed(self._values_for_all(terms), reserve=RESERVE):
                 self._over_listed(terms)
-        elif self._are_side_by_side(terms):
+        elif self._fit_vectors(terms):
             self._add_across(terms)
         else:
             self._add_all(terms)
@@ -169,23 +169,24 @@ class Block:
                     self.sums[n] = self.evaluator.binary("add", self.sums[n], other, self.vectors[n].width)
         return moved
 
-    def _are_side_by_side(self, terms: Terms) -> bool:
-        """Whether these are many terms of one sum, which fast code may add in another order, and thus in vectors."""
+    def _fit_vectors(self, terms: Terms) -> bool:
+        """Whether fast code adds the terms of a single sum in vectors: if they are many, and contiguous in memory."""
         (*outer, count), (lanes, *more) = terms.segment.counts, self.vectors
-        if outer or more or lanes.width > 1 or isinstance(count, Count) or self.nest.run.sums_rows:
+        if outer or more or terms.due or lanes.width > 1 or isinstance(count, Count) or self.nest.run.sums_rows:
             return False
         if not self.evaluator.fast or count < 4 * self.registers.width:
             return False
         return all(not source.list and source.terms in ((), (0,), (1,)) for source in terms.pointers)
 
     def _add_across(self, terms: Terms) -> None:
-        """Add vectors of terms, as many sums as a vector has numbers; then these sums, and the terms left over."""
+        """Add the terms in vectors, to one sum for each lane. Then add up the lanes, and add the remaining terms."""
         (count,), width, evaluator = terms.segment.counts, self.registers.width, self.evaluator
         vectors, segment = count // width, terms.segment._replace(counts=(count // width,))
         block = Block(self.nest, [Vector((*self.vectors[0].offsets, 0), width)])
         block.sums = {0: self.registers.vector(width)}
         evaluator.clear(block.sums[0])
-        moved = block._add_all(terms._replace(segment=segment, sources=[turned(each, width) for each in terms.sources]))
+        sources = [with_terms_as_lanes(each, width) for each in terms.sources]
+        moved = block._add_all(terms._replace(segment=segment, sources=sources))
         self.sums[0] = evaluator.binary("add", self.sums[0], evaluator.total(block.sums[0]), 1)
         for term in range((vectors - moved) * width, count - moved * width):
             self._term(terms, term)
@@ -213,7 +214,7 @@ class Block:
         return count - rest
 
     def _terms(self, terms: Terms, count: int) -> None:
-        """The next terms of each sum. In fast code, each goes to the sums that have waited longest."""
+        """Add the next terms of each sum. In fast code, each term goes to the part that has waited longest."""
         for term in range(count):
             self._term(terms, term)
             self.waiting.append(self.sums)
@@ -221,7 +222,7 @@ class Block:
 
     def _begin_parts(self) -> None:
         """Begin further parts of sums in fast code: an addition takes four cycles, and two can begin in each cycle."""
-        if self.evaluator.fast:
+        if self.evaluator.fast and not self.nest.run.sums_rows:
             for _ in range(min(4, -(-8 // len(self.vectors))) - 1):
                 more = {n: self.registers.vector(lanes.width) for n, lanes in enumerate(self.vectors)}
                 for register in more.values():

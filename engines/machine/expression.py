@@ -136,7 +136,7 @@ class Evaluator:
     def total(self, vector: Vec) -> Vec:
         """The sum of a vector's numbers. Releases the vector."""
         swaps = [("vshuff64x2", 0x4E), ("vshuff64x2", 0xB1)] if vector.size == 64 else [("vperm2f128", 0x01)]
-        for name, immediate in [*swaps, ("vunpckhpd", None)]:  # halves, then halves of halves, change places
+        for name, immediate in [*swaps, ("vunpckhpd", None)]:  # swap halves, then quarters, and so on
             other, width = self.registers.vector(vector.size // 8), vector.size // 8
             self.code.vector(name, other, vector, vector, immediate=immediate)
             vector = self.binary("add", vector, other, width)

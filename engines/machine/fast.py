@@ -1,8 +1,8 @@
 """Functions of libm in vectors, for engines that do not promise its bits: exp, tanh and some powers.
 
 exp(x) = 2**n * exp(r), where n is the whole number nearest to x / log(2), so |r| is at most 0.35, and exp(r) is
-1 + r * q(r) with a polynomial q. tanh(x) = e / (e + 2), where e = exp(2 * x) - 1 is 2**n * r * q(r) + (2**n - 1): no
-difference of nearly equal numbers if x is small, because then n is 0. `kernel/fast.h` computes the same in C.
+1 + r * q(r) with a polynomial q. tanh(x) = e / (e + 2), where e = exp(2 * x) - 1 is 2**n * r * q(r) + (2**n - 1). If x
+is small, n is 0, so nearly equal numbers are never subtracted. `kernel/fast.h` computes the same in C.
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 
 TERMS = [1 / math.factorial(k) for k in range(12, 0, -1)]
 SHIFT = 1.5 * 2**52 + 1023
-"""Adding it rounds a number to a whole one, and leaves this integer plus 1023, the biased exponent of 1.0, in the last
-bits."""
+"""Adding SHIFT rounds a number to an integer. The sum's last bits are this integer plus 1023, the exponent of 1.0."""
 MOST = 8
 """The largest exponent of a power."""
 

@@ -94,7 +94,7 @@ class Rows(NamedTuple):
 
     def kernel(self, clock: Clock) -> Micrograd:
         """The kernel. The first one of a process loads the library, and translates unless it is kept. Its compile time
-        includes the translation, also if another process made it.
+        includes the translation, even if another process made it.
         """
         with clock.phase("compile"):
             if self.jit not in _LIBRARIES:

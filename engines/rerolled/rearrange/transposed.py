@@ -27,7 +27,7 @@ from zoomgrad.engines.rerolled.step.language import Run
 from zoomgrad.engines.rerolled.step.step import Step
 
 MANY = 8
-"""A matrix is copied if at least this many of its products with a vector are computed."""
+"""A matrix is copied if at least this many of its products with a vector are computed, in all routines together."""
 
 
 class Matrix(NamedTuple):
@@ -68,7 +68,7 @@ def _matrix(step: Step, run: Run, width: int) -> Optional[Matrix]:
 def _with_copies(step: Step, runs: Sequence[Run], bases: Mapping[Matrix, int], width: int) -> Iterator[Run]:
     """The runs of a routine. Before a matrix is first read, a further run copies it."""
     copied: list[Matrix] = []
-    """Those whose copies are still valid. An update changes weights; all else is computed once a step, then read."""
+    """Matrices whose copies are valid. An update changes weights; other numbers do not change once they are read."""
     for run in runs:
         matrix = _matrix(step, run, width)
         if matrix is not None and matrix in bases:

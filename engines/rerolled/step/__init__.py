@@ -11,6 +11,7 @@ how       = "in place"                        a sink: p -= rate * sum, instead o
           | "from lane" n                     over the last strip, which is wider than the others
           | ["copied"] "in tiles of" n        copies the inputs of a sink tile by tile, or reads these copies
           | "from a panel"                    tiles read a copy of a strip's lanes: see rearrange/from_panels.py
+          | "transposed"                      copies a matrix, for later loops: see rearrange/transposed.py
           | "after its update"                p -= rate * (kept input * factor), just before each read of p
 section   = ("forward" | "backward" | "enter" | "turn" | "together" | "evaluate" | "leave") ":" statement*
 statement = "take" what | "give" what         between the caller's buffers and the workspace

@@ -87,12 +87,12 @@ def test_powers(exponent, registers):
 
 
 def test_the_same_functions_in_c():
-    """Of rows of two numbers: exp and tanh of the first, and powers of the second, which is positive."""
+    """Each row has two numbers: exp and tanh take the first, powers take the second, which is positive."""
     engine, chance = usable("rerolled-clang-fast"), random.Random(1)
-    numbers = [number for x in drawn("C") for number in (x, chance.lognormvariate(0, 9)) if not 708 < abs(x) < 750]
+    numbers = [number for x in drawn("C") for number in (x, chance.lognormvariate(0, 9))]
     x, y = inputs = [engine.Value(1.0), engine.Value(1.0)]
     outputs = [x.exp(), x.tanh(), *(y**power for power in POWERS)]
     program = engine.compile(sum(outputs), inputs=inputs, parameters=[], outputs=outputs)
     for x, y, row in zip(numbers[::2], numbers[1::2], program.predict(Column(array("d", numbers), 2))):
         expected = [of_libm(math.exp, x), math.tanh(x), *(math.pow(y, power) for power in POWERS)]
-        assert list(row) == pytest.approx(expected, rel=3e-14, nan_ok=True)
+        assert list(row) == pytest.approx(expected, rel=3e-14, abs=2e-308, nan_ok=True)

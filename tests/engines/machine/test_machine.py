@@ -126,8 +126,7 @@ def test_blocks_shrink_until_they_fit_the_registers(width):
 @pytest.mark.parametrize("fast", [False, True])
 @pytest.mark.parametrize("width", WIDTHS)
 def test_terms_side_by_side(width, fast, name):
-    """Whole windows and the rest of one, and terms of two counts, of which a loop or none runs over the inner one; then
-    single sums."""
+    """Whole and partial windows, terms with two counts with or without a loop over the inner one, and single sums."""
     workload, gradients = workloads.load(name), []
     for engine in (machine(width, fast=fast), engines.load("python-source")):
         model, inputs = workload.model(nn.bind(engine.Value)), [engine.Value(x) for x in workload.row(0)]
