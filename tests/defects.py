@@ -625,8 +625,8 @@ DEFECTS = (
     Defect(
         "machine: sums that take turns are subtracted",
         "engines/machine/block.py",
-        'binary("add", self.sums[n], other,',
-        'binary("sub", self.sums[n], other,',
+        'partial(self.evaluator.binary, "add"), self.waiting',
+        'partial(self.evaluator.binary, "sub"), self.waiting',
         "engines/machine/test_machine.py::test_terms_side_by_side[4-True-microgpt-L1-D10-H2-T4]",
     ),
     Defect(

@@ -164,9 +164,10 @@ class Block:
         with self.evaluator.fixed(self._values_for_all(terms), reserve=RESERVE):
             self._begin_parts()
             moved = self._over(terms, 0)
-            while self.waiting:
-                for n, other in self.waiting.pop().items():
-                    self.sums[n] = self.evaluator.binary("add", self.sums[n], other, self.vectors[n].width)
+            while self.waiting:  # in pairs, which do not wait for each other
+                add, others = partial(self.evaluator.binary, "add"), self.waiting.pop(0)
+                self.waiting.append({n: add(self.sums[n], others[n], self.vectors[n].width) for n in others})
+                self.sums = self.waiting.pop(0)
         return moved
 
     def _fit_vectors(self, terms: Terms) -> bool:
