@@ -618,8 +618,8 @@ DEFECTS = (
     Defect(
         "machine: terms at listed places are added as if they lay side by side",
         "engines/machine/block.py",
-        "not source.list and source.terms in",
-        "source.terms in",
+        "not s.list and s.terms in",
+        "s.terms in",
         "engines/machine/test_machine.py::test_terms_side_by_side[4-True-random-dag]",
     ),
     Defect(

@@ -175,9 +175,8 @@ class Block:
         (*outer, count), (lanes, *more) = terms.segment.counts, self.vectors
         if outer or more or terms.due or lanes.width > 1 or isinstance(count, Count) or self.nest.run.sums_rows:
             return False
-        if not self.evaluator.fast or count < 4 * self.registers.width:
-            return False
-        return all(not source.list and source.terms in ((), (0,), (1,)) for source in terms.pointers)
+        is_long = self.evaluator.fast and count >= 4 * self.registers.width
+        return is_long and all(not s.list and s.terms in ((), (0,), (1,)) for s in terms.pointers)
 
     def _add_across(self, terms: Terms) -> None:
         """Add the terms in vectors, to one sum for each lane. Then add up the lanes, and add the remaining terms."""

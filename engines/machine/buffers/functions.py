@@ -43,7 +43,7 @@ def function(code: Assembler, name: str, room: int) -> Iterator[None]:
 def write_functions(evaluator: Evaluator, step: Step) -> None:
     """Write the functions of kernel.h that the step has sections for."""
     code = evaluator.code
-    _write_descend(evaluator)
+    _write_descend(evaluator, step)
     with _simple(code, "set_input"):
         for to, source in ((RAX, RCX), (R8, RDX), (RDX, RSI)):
             code.integer("mov", to, source)
@@ -143,9 +143,10 @@ def _simple(code: Assembler, name: str) -> Iterator[None]:
     code.plain("ret")
 
 
-def _write_descend(evaluator: Evaluator) -> None:
-    """`p -= rate * q / rows`, then `q = 0`."""
-    code, width = evaluator.code, evaluator.registers.width
+def _write_descend(evaluator: Evaluator, step: Step) -> None:
+    """`p -= rate * q / rows`, then `q = 0`. A load that is wider than the stores of sinks would wait."""
+    code, lanes = evaluator.code, [loop.counts[-1] for loop in step.loops.loops if loop.counts]
+    width = evaluator.registers.width if max(lanes, default=0) > 4 else 4
 
     def descend(step: int) -> None:
         rate, rows, change, old = (Vec(number, 8 * step) for number in range(4))
