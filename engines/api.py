@@ -74,7 +74,7 @@ _VALUES = (
     "zoomgrad.engines.value_base",
     "zoomgrad_translated",
 )
-"""Modules in which Values compute. The last ones are those of `engines.translated`."""
+"""How the names of modules begin in which Values compute. `engines.translated` builds the last ones."""
 
 
 def tell_domain_error(step: int, error: Exception) -> None:

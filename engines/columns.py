@@ -47,8 +47,10 @@ class Column(NamedTuple):
     def values(self, row: int) -> list[float]:
         """The inputs of that row."""
         if self.one_hot:
-            label = self.data[row]
-            return [float(label == place) for place in range(self.width)]
+            label, inputs = self.data[row], [0.0] * self.width
+            if label < self.width:
+                inputs[label] = 1.0
+            return inputs
         cells = self.data[row * self.width : (row + 1) * self.width]
         # Divide, because multiplying by the reciprocal differs in the last bit.
         return list(cells) if self.kind == DOUBLES else [cell / self.divisor for cell in cells]

@@ -48,7 +48,7 @@ _PUBLISHED = {**_LEVEL, "frozen": "the published form stores every node and its 
 _POST = "as first published: two global arrays, one assignment for each node, three huge functions"
 _STRAIGHT, _RECOVERED = "the tape as straight-line {}, split into functions", "loops recovered from the scalar tape"
 _SKIPPING = "plus skipping, at run time, terms whose input is exactly 0"
-_FUSED = "plus fused multiply-add, reassociated sums, and its own exp, tanh, powers and Adam"
+_FUSED = "plus fused multiply-add, reassociated sums, and exp, tanh, powers and Adam without libm"
 
 
 def _interpreted(name: str, idea: str, builds_on: str, row_seconds: float, module: Any, **changes: Any) -> Row:

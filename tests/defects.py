@@ -630,7 +630,7 @@ DEFECTS = (
         "engines/machine/test_machine.py::test_terms_side_by_side[4-True-microgpt-L1-D10-H2-T4]",
     ),
     Defect(
-        "transposed: lanes of a copy are those of the matrix",
+        "transposed: a copy keeps its lanes apart",
         "engines/rerolled/rearrange/transposed.py",
         "(*outer, 1), (apart,)",
         "(*outer, apart), (1,)",

@@ -67,11 +67,9 @@ def _is_across(segment: Segment) -> bool:
 class Across(Block):
     """A block with one vector of sums, whose terms lie side by side."""
 
+    most_parts = 1  # because columns are added one after the other
     rows: Optional[dict[int, Vec]] = None
     """The sums of whole windows, which fast code transposes once."""
-
-    def _begin_parts(self) -> None:
-        """Has no parts: columns are added one after the other."""
 
     def _over(self, terms: Terms, level: int) -> int:
         counts, width = terms.segment.counts, self.vectors[0].width

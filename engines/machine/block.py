@@ -64,8 +64,7 @@ def with_terms_as_lanes(source: Union[float, Source], width: int) -> Union[float
     if isinstance(source, float):
         return source
     *outer, inner = source.terms or (0,)
-    strides: Any = inner
-    return replace(source, lanes=(*source.lanes, inner), terms=(*outer, strides * width) if source.terms else ())
+    return replace(source, lanes=(*source.lanes, inner), terms=(*outer, inner * width) if source.terms else ())
 
 
 class Terms(NamedTuple):
@@ -88,6 +87,8 @@ class Terms(NamedTuple):
 
 class Block:
     """A vector of sums for each of these vectors of lanes."""
+
+    most_parts = 4  # of a sum in fast code
 
     def __init__(self, nest: Nest, vectors: Sequence[Vector]) -> None:
         self.nest = nest
@@ -223,7 +224,7 @@ class Block:
     def _begin_parts(self) -> None:
         """Begin further parts of sums in fast code: an addition takes four cycles, and two can begin in each cycle."""
         if self.evaluator.fast and not self.nest.run.sums_rows:
-            for _ in range(min(4, -(-8 // len(self.vectors))) - 1):
+            for _ in range(min(self.most_parts, -(-8 // len(self.vectors))) - 1):
                 more = {n: self.registers.vector(lanes.width) for n, lanes in enumerate(self.vectors)}
                 for register in more.values():
                     self.evaluator.clear(register)

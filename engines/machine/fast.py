@@ -72,9 +72,8 @@ def write_fast(evaluator: Evaluator, call: Apply, x: Vec, width: int) -> Vec:
 
 def _power(evaluator: Evaluator, x: Vec, exponent: float, width: int) -> Vec:
     """The product of powers 1, 2, 4 and 8, and of the root if the exponent has a half; inverted if it is negative."""
-    whole, half = divmod(abs(exponent), 1)
-    left, factors = int(whole), []
-    if half:
+    left, factors = int(abs(exponent)), []
+    if exponent % 1:
         factors.append(evaluator.registers.vector(width))
         evaluator.code.vector(f"vsqrt{'pd' if width > 1 else 'sd'}", factors[0], None if width > 1 else x, x)
     while left:

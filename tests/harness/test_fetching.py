@@ -91,7 +91,7 @@ def test_a_clang_is_fetched_only_for_engines_that_need_it_and_only_once(bare):
     forget()
     environments.use_clang()
     planned("clang-O1")
-    assert bare() == done, "a second run must use the Clang that is there"
+    assert bare() == done, "a second run must use the Clang of the first"
 
 
 TRAIN = """

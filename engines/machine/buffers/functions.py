@@ -144,7 +144,7 @@ def _simple(code: Assembler, name: str) -> Iterator[None]:
 
 
 def _write_descend(evaluator: Evaluator, step: Step) -> None:
-    """`p -= rate * q / rows`, then `q = 0`. A load that is wider than the stores of sinks would wait."""
+    """`p -= rate * q / rows`, then `q = 0`. If loops store few lanes, a wider load would wait for them."""
     code, lanes = evaluator.code, [loop.counts[-1] for loop in step.loops.loops if loop.counts]
     width = evaluator.registers.width if max(lanes, default=0) > 4 else 4
 

@@ -19,7 +19,7 @@ ACTIVATIONS = {"relu": jax.nn.relu, "tanh": jnp.tanh}
 
 
 class JaxModel(LayeredModel):
-    """An MLP with one call for each batch. rates: those of a call of `train`, as an example."""
+    """An MLP with one call for each batch. rates: an example of what a call of `train` passes."""
 
     def __init__(self, task: Task, clock: Clock, rates: Any = 0.0) -> None:
         with clock.phase("load"):

@@ -40,6 +40,7 @@ from zoomgrad.harness.worker.evidence import drill, drills
 from zoomgrad.harness.workloads.microgpt import MicroGpt
 
 SMALL = "microgpt-L1-D4-H2-T4"
+OPTIMISERS = [SGD, MOMENTUM, ADAM]
 NATIVE = pytest.param(
     "native", marks=pytest.mark.skipif(sys.implementation.name != "cpython", reason="an extension type is for CPython")
 )
@@ -141,7 +142,7 @@ def test_lengths_that_read_other_parameters(engine):
         assert not any(own._p[place] for place in set(range(len(own._p))) - set(own._places))
 
 
-@pytest.mark.parametrize("optimiser", (SGD, MOMENTUM, ADAM), ids=lambda optimiser: optimiser.name)
+@pytest.mark.parametrize("optimiser", OPTIMISERS, ids=lambda optimiser: optimiser.name)
 def test_every_optimiser(optimiser):
     """On a workload with one shape, too, whose rows are doubles."""
     for name in (SMALL, "xor"):
@@ -256,9 +257,7 @@ FACTORS = [1.0, 1 - 2.0**-53, 0.5, 2.0**-99, 0.15, 0.56, 1 - 0.85**200, 2 - 2.0*
 
 
 @pytest.mark.parametrize("kind", LANES)
-@pytest.mark.parametrize(
-    "optimiser", [SGD, MOMENTUM, ADAM, *POWERS, *WITHOUT_LANES], ids=lambda optimiser: optimiser.name
-)
+@pytest.mark.parametrize("optimiser", [*OPTIMISERS, *POWERS, *WITHOUT_LANES], ids=lambda optimiser: optimiser.name)
 def test_an_update_is_that_in_python(optimiser, kind):
     """With rows that do not fill the last vector. Some numbers have powers that are infinite or NaN."""
     if (kind, optimiser.name) == ("numpy", "choice"):

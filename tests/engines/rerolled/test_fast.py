@@ -8,8 +8,7 @@ from array import array
 import pytest
 
 from tests.engines.compiled.compiling import usable
-from tests.engines.lengths.test_lengths import still, update
-from zoomgrad.engines.graph.optimisers import ADAM, MOMENTUM, SGD
+from tests.engines.lengths.test_lengths import OPTIMISERS, still, update
 from zoomgrad.engines.lengths.conductor import Conductor
 from zoomgrad.engines.lengths.prepare import conductor_of
 from zoomgrad.harness import workloads
@@ -41,7 +40,7 @@ def largest_error(found, expected):
     return max(abs(a - b) / max(1.0, abs(b)) for a, b in zip(found, expected))
 
 
-@pytest.mark.parametrize("optimiser", (SGD, MOMENTUM, ADAM), ids=lambda optimiser: optimiser.name)
+@pytest.mark.parametrize("optimiser", OPTIMISERS, ids=lambda optimiser: optimiser.name)
 def test_the_fast_update_is_nearly_that_in_python(optimiser):
     """Also for gradients whose square is infinite or tiny."""
     engine, rng = usable("rerolled-clang-fast"), random.Random(1)
