@@ -19,10 +19,12 @@ from tests.engines.compiled.compiling import COMPILED, reference, tape_of, tape_
 from tests.engines.graphs import BINARY, NAMED, REFERENCE, UNARY, bits, classifier, of_instructions
 from zoomgrad import engines
 from zoomgrad.engines.api import Unavailable
-from zoomgrad.engines.compiled.emit import text
+from zoomgrad.engines.compiled.emit import emit, text
 from zoomgrad.engines.compiled.lower import lower
 from zoomgrad.engines.kernel.extension import LIMITED_API
 from zoomgrad.engines.rerolled.fitted import fitted
+from zoomgrad.engines.rerolled.step.step import Step
+from zoomgrad.engines.rerolled.step.variants import variants_of
 from zoomgrad.harness import workloads
 
 TRACED = ("xor", "tour", "digits", "recurrent", "attention")
@@ -60,10 +62,16 @@ def texts_over(tapes):
         form = options.code, fitted(options) if options.code == "loops" else None
         if form not in lowered:  # most engines share their lowering
             lowered[form] = [lower(tape, options) for _, tape in tapes]
-        # An extension module names the Python API it is built for, which differs between interpreters.
-        made = [text(code, options).replace(LIMITED_API, "") for code in lowered[form]]
-        found[engine.name] = {name: digest(text) for (name, _), text in zip(tapes, made)}
+        found[engine.name] = {name: digest(source_of(code, options)) for (name, _), code in zip(tapes, lowered[form])}
     return found
+
+
+def source_of(code, options):
+    """Return all that an engine generates, as text. Of machine code these are its bytes: a listing takes longer."""
+    if options.target == "machine" and isinstance(code, Step):
+        return "".join(emit(variant.code, options).assembler.code.hex() for variant in variants_of(code))
+    # An extension module names the Python API it is built for, which differs between interpreters.
+    return text(code, options).replace(LIMITED_API, "")
 
 
 def generators():
