@@ -188,21 +188,22 @@ def test_show_prints_the_output_of_a_stage(engine, stage, line, asked):
 
 def test_a_run_leaves_a_folder_that_report_and_pyperf_can_read(zoomgrad, runs):
     places = [RUNNING, *[found.name for found in interpreters.discover() if found.has_jit][:1]]
-    result = zoomgrad("run", "-p", "smoke", "-e", "tuple", "-w", "xor", "-i", ",".join(places), "--blocks", 1)
+    result = zoomgrad("run", "-p", "smoke", "-e", "baseline,tuple", "-w", "xor", "-i", ",".join(places), "--blocks", 1)
     assert result.returncode == 0, result.stdout + result.stderr
     (folder,) = runs.iterdir()
     store = Store(folder)
     assert (store.run.blocks, store.run.preset, *store.run.command[:2]) == (1, "smoke", "zoomgrad", "run")
-    assert {(record.cell.interpreter, record.status) for record in store.records()} == {
-        (place, "measured") for place in places
+    assert {(record.cell.engine, record.cell.interpreter, record.status) for record in store.records()} == {
+        (engine, place, "measured") for engine in ("baseline", "tuple") for place in places
     }
-    assert all(record.proof.identical for record in store.records())
+    assert all(record.proof.identical for record in store.records() if record.cell.engine == "tuple")
     assert {record.proof.reference for record in store.records()} == {store.vouching("xor").reference.key}
     lines = result.stdout.splitlines()
-    assert f"block 1: {len(places)} measured, 0 s left" in lines
+    count = 2 * len(places)
+    assert f"block 1: {count} measured, 0 s left" in lines
     assert lines[-1].startswith("Open ") and lines[-1].endswith("report.html")
 
-    suites = [str(folder / "pyperf" / f"tuple--{place}--xor.json") for place in (places[0], places[-1])]
+    suites = [str(folder / "pyperf" / f"{engine}--{RUNNING}--xor.json") for engine in ("baseline", "tuple")]
     told = subprocess.run([sys.executable, "-m", "pyperf", "compare_to", *suites], capture_output=True, text=True)
     assert told.returncode == 0, told.stderr
     written = (folder / "report.md").read_text()
