@@ -18,6 +18,7 @@ from typing import NamedTuple
 import psutil
 
 from zoomgrad.engines.asking import NoAnswer, Programs
+from zoomgrad.harness.interrupts import held
 from zoomgrad.results.record import Settings
 
 TAIL_CHARACTERS = 1500
@@ -65,7 +66,8 @@ def run(command: list[str], environment: dict[str, str], folder: str, settings: 
         with Programs(
             settings.timeout_seconds, settings.output_bytes, Path(folder), environment, limits, session=True
         ) as programs:
-            leader = programs.start(command)
+            with held():
+                leader = programs.start(command)
             output, code, limit = programs.finish(), 0, ""
     except NoAnswer as none:
         output, code, limit = none.output or none.reason, none.code, none.limit
@@ -79,6 +81,7 @@ def run(command: list[str], environment: dict[str, str], folder: str, settings: 
     return Finished(None if limit else code, tail, limit)
 
 
+@held()
 def end_session(leader: int) -> None:
     """Kill every process of a worker's session, also compilers, which have process groups of their own.
 

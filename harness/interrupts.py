@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import signal
+from collections.abc import Iterator
 
 INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -17,17 +19,29 @@ def raise_on_interrupts() -> None:
     atexit.register(_ignore_to_the_end)
 
 
+@contextlib.contextmanager
+def held() -> Iterator[None]:
+    """Hold an interrupt back until the block ends: while a process starts, nobody knows its pid, to end it by."""
+    arrived: list[int] = []
+    numbers = [number for number in INTERRUPTS if signal.getsignal(number) is _interrupt]
+    for each in numbers:
+        signal.signal(each, lambda number, frame: arrived.append(number))
+    try:
+        yield
+    finally:
+        for each in numbers:
+            signal.signal(each, _interrupt)
+        for number in arrived[:1]:
+            signal.raise_signal(number)
+
+
 def _interrupt(number: int, frame: object) -> None:
     # A second signal must not cut short what the first one began. It may have arrived already: Python then calls its
     # function next, and prints a traceback about the race if it finds SIG_IGN instead.
     for each in INTERRUPTS:
         if callable(signal.getsignal(each)):
-            signal.signal(each, _ignore)
+            signal.signal(each, lambda number, frame: None)
     raise KeyboardInterrupt
-
-
-def _ignore(number: int, frame: object) -> None:
-    """Do nothing."""
 
 
 def _ignore_to_the_end() -> None:

@@ -76,9 +76,7 @@ Workloads = Annotated[
 Interpreters = Annotated[
     Optional[list[str]],
     listed(
-        "--interpreters",
-        "-i",
-        help="Only these interpreters, separated by commas: names, or NAME=PATH of any build.",
+        "--interpreters", "-i", help="Only these interpreters, separated by commas: names, or NAME=PATH of any build."
     ),
 ]
 _ENGINE = named("--engine", "-e", autocompletion=_engines, help="Engine to use; see `zoomgrad list`.")
@@ -95,8 +93,7 @@ Interpreter = Annotated[
 ]
 Workload = Annotated[str, typer.Argument(autocompletion=_workloads, help="Workload; see `zoomgrad list`.")]
 Preset = Annotated[
-    Optional[str],
-    named("--preset", "-p", autocompletion=_presets, help="Preset of the new run; see `zoomgrad list`."),
+    Optional[str], named("--preset", "-p", autocompletion=_presets, help="Preset of the new run; see `zoomgrad list`.")
 ]
 Run = Annotated[Optional[str], a_run("Run", "the newest")]
 Blocks = Annotated[Optional[int], typer.Option(min=1, help="Processes per cell. An interval needs at least three.")]
@@ -127,8 +124,7 @@ def _clear(is_json: bool) -> bool:
 
 
 Quiet = Annotated[
-    bool,
-    typer.Option("--quiet", "-q", callback=_hush, expose_value=False, help="Print the last line and errors only."),
+    bool, typer.Option("--quiet", "-q", callback=_hush, expose_value=False, help="Print the last line and errors only.")
 ]
 Json = Annotated[
     bool, typer.Option("--json", callback=_clear, help="Print one JSON object; everything else goes to stderr.")

@@ -25,6 +25,7 @@ from typing import Any, Self
 from zoomgrad.harness import workloads
 from zoomgrad.harness.compare.sides import SIDES, Side, Sides
 from zoomgrad.harness.containment import end_session
+from zoomgrad.harness.interrupts import held
 from zoomgrad.harness.machine.environments import environment
 from zoomgrad.harness.run.isolate import worker_environment
 from zoomgrad.results.record import Cell
@@ -115,10 +116,11 @@ def play(cell: Cell, sides: Sides, seed: int, steps: int = 0) -> Block:
         layout_seed = rng.randrange(2**32)
         # A JIT would have to warm up for each program, and threads of idle programs may wait by spinning.
         has_one = has_jit or "threads" in cell.engine
-        processes = [
-            stack.enter_context(Process(side, sides[side], cell, layout_seed, draw, folder))
-            for side in rng.sample(SIDES, k=len(SIDES))
-        ]
+        with held():
+            processes = [
+                stack.enter_context(Process(side, sides[side], cell, layout_seed, draw, folder))
+                for side in rng.sample(SIDES, k=len(SIDES))
+            ]
 
         def in_turn(do: str, **values: Any) -> dict[str, dict[str, Any]]:
             answers, failures = {}, {}

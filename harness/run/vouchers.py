@@ -114,10 +114,7 @@ class Vouchers:
         if answer.reply["status"] != "measured":
             raise NoResult(**answer.reply)
         return Voucher(
-            cell=cell,
-            drills=tuple(answer.reply["drills"]),
-            steps=answer.reply["steps"],
-            worker_seconds=answer.seconds,
+            cell=cell, drills=tuple(answer.reply["drills"]), steps=answer.reply["steps"], worker_seconds=answer.seconds
         )
 
 

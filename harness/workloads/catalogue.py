@@ -52,18 +52,8 @@ def _forward(workload: Workload) -> Workload:
 
 
 _SYNTHETIC: dict[str, Any] = {"train_rows": synthetic.ROWS, "loss_of": squared_error}
-_DIGITS_DATA: dict[str, Any] = {
-    "reader": digits.load,
-    "train_rows": 1437,
-    "loss_of": cross_entropy,
-}
-_DIGITS = Workload(
-    "digits",
-    "64-[50,10], cross-entropy",
-    build=Mlp((64, 50, 10)),
-    **_DIGITS_DATA,
-    rate=constant(0.05),
-)
+_DIGITS_DATA: dict[str, Any] = {"reader": digits.load, "train_rows": 1437, "loss_of": cross_entropy}
+_DIGITS = Workload("digits", "64-[50,10], cross-entropy", build=Mlp((64, 50, 10)), **_DIGITS_DATA, rate=constant(0.05))
 _MNIST = _mnist("mnist", batch=1, rate=0.01)
 
 WORKLOADS = {

@@ -37,9 +37,7 @@ def list_(as_json: Json = False) -> None:
             + [(microgpt.EXAMPLE, "the same with other sizes", 1000)],
         ),
         Part(
-            "interpreters",
-            ("name", "version", "path"),
-            [(i.name, i.version, str(i.path)) for i in installed.result()],
+            "interpreters", ("name", "version", "path"), [(i.name, i.version, str(i.path)) for i in installed.result()]
         ),
         Part(
             "presets",

@@ -33,9 +33,7 @@ def run(
     on: Annotated[
         Optional[str],
         options.named(
-            "--on",
-            metavar="ADDRESS",
-            help="Measure on the workers of a dask scheduler, such as tls://scheduler:8786.",
+            "--on", metavar="ADDRESS", help="Measure on the workers of a dask scheduler, such as tls://scheduler:8786."
         ),
     ] = None,
     wait: options.Wait = False,
