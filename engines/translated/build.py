@@ -2,8 +2,8 @@
 
 mypyc can't compile a class whose base it does not compile. It enforces annotations, but a program may pass a set of
 children, or a Fraction as an exponent, and it does not know `Self`. It stops at `reversed` over a list of any type, so
-two loops walk a reversed copy instead. Everything else is the text of `engines/interpreted/slots.py` and
-`engines/value_base.py`, word for word.
+two loops walk a reversed copy instead. Everything else is the text of `slots` and `engines/value_base.py`, word for
+word.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from zoomgrad.engines import asking
 from zoomgrad.engines.api import Unavailable
+from zoomgrad.engines.interpreted import slots
 from zoomgrad.engines.kernel.building import OUTPUT_BYTES, BuildFailed, build, loading, private_folder, write
 from zoomgrad.engines.kernel.c_tree import read
 from zoomgrad.engines.kernel.extension import abi, check_python, include_flags, load_module
@@ -51,9 +52,9 @@ _CHANGES = (
 def source() -> str:
     """The text of a module that defines Value, with the mixin of derived operators written into it."""
     _, first, derived = read("value_base.py").partition("    def topo(")
-    text = f"{read('interpreted/slots.py')}\n{first}{derived.replace('-> Self:', '-> Any:')}"
+    text = f"{slots.TEXT}\n{first}{derived.replace('-> Self:', '-> Any:')}"
     for old, new in _CHANGES:
-        assert text.count(old) == 1, f"{old!r} must occur once in slots.py and value_base.py together"
+        assert text.count(old) == 1, f"{old!r} must occur once in the texts of slots and value_base.py"
         text = text.replace(old, new)
     return text
 
