@@ -32,13 +32,7 @@ class Neuron(Module):
     Value: ClassVar[Any]
 
     def __init__(
-        self,
-        nin: int,
-        nonlin: bool = True,
-        *,
-        rng: Any = random,
-        activation: str = "relu",
-        random_bias: bool = False,
+        self, nin: int, nonlin: bool = True, *, rng: Any = random, activation: str = "relu", random_bias: bool = False
     ) -> None:
         if activation not in ACTIVATIONS:
             raise ValueError(f"there is no activation {activation!r}\n  Choose one of {', '.join(ACTIVATIONS)}.")

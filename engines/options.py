@@ -91,9 +91,7 @@ OPTIONS = {
         lambda text: min(int(text or CORES), MOST_THREADS),
     ),
     "frozen": Option(
-        "frozen",
-        "weights are constants, and only the forward pass is compiled",
-        "tcc+frozen or rerolled-gcc+frozen",
+        "frozen", "weights are constants, and only the forward pass is compiled", "tcc+frozen or rerolled-gcc+frozen"
     ),
     "jit": Option("jit", "with RPython's JIT, whose translation takes minutes", "rpython+jit"),
 }

@@ -82,8 +82,8 @@ def _vectors(name: str, idea: str, builds_on: str, options: Options, *takes: str
     return Compiled(name, idea, builds_on, seconds, options, takes=takes, refuses=refuses, error_bound=bound)
 
 
-def _machine(name: str, idea: str, builds_on: str, **changes: Any) -> Row:
-    options = Options("loops", target="machine", native=True, **changes)
+def _machine(name: str, idea: str, builds_on: str, code: str = "loops", **changes: Any) -> Row:
+    options = Options(code, target="machine", native=True, **changes)
     return replace(_vectors(name, idea, builds_on, options, **_MACHINE), typical_row_seconds=(1e-10, 2e-6))
 
 
@@ -196,6 +196,7 @@ ENGINES = (
         *("O", "generic", "threads", "frozen"),
         fma="it already fuses",
     ),
+    _machine("machine", "straight lines as machine code, copied and patched, without a compiler", "tcc", "lines"),
     _machine("rerolled-machine", f"{_RECOVERED}, as machine code, without a compiler", "rerolled-tcc"),
     _machine("rerolled-machine-sparse", _SKIPPING, "rerolled-machine", sparse=True),
     _machine("rerolled-machine-fast", _FUSED, "rerolled-machine", fast=True),

@@ -39,12 +39,7 @@ class Trainer:
         raise NotImplementedError
 
     def restart(
-        self,
-        *,
-        batch: int,
-        rows: Optional[int] = None,
-        first: int = 0,
-        parameters: Optional[Sequence[float]] = None,
+        self, *, batch: int, rows: Optional[int] = None, first: int = 0, parameters: Optional[Sequence[float]] = None
     ) -> None:
         """Return to the starting parameters and to step 0, with an update after every `batch` steps.
 

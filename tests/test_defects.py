@@ -45,14 +45,8 @@ def run(checkout, defect):
     environment["PYTHONDONTWRITEBYTECODE"] = "1"
     # A shared cache would hide a defect in how objects are built, because it holds the correct object.
     environment.pop("ZOOMGRAD_TEST_OBJECTS", None)
-    result = subprocess.run(
-        [*command, f"tests/{defect.test}"],
-        cwd=checkout,
-        env=environment,
-        text=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-    )
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    result = subprocess.run([*command, f"tests/{defect.test}"], cwd=checkout, env=environment, **pipes)
     return result.returncode, result.stdout[-3000:]
 
 

@@ -11,6 +11,7 @@ from zoomgrad.engines.graph.tape import Tape
 from zoomgrad.engines.kernel.c_text import Source, table
 from zoomgrad.engines.kernel.c_tree import Text, defines, read, unit
 from zoomgrad.engines.kernel.extension import LIMITED_API, MODULE
+from zoomgrad.engines.machine.lines import straight
 from zoomgrad.engines.machine.program import assemble as assemble_machine
 from zoomgrad.engines.options import Options
 from zoomgrad.engines.rerolled.emit.c import c_source as loops_in_c
@@ -73,8 +74,8 @@ EMITTERS: dict[str, Callable[[Any, Options], Any]] = {
     "Python": lambda code, _: python_source(code),
     "bytecode": lambda code, _: assemble(code),
     "RPython": lambda tape, options: Rows(tape, options.jit),
-    "machine": lambda code, options: (
-        assemble_machine(code, fitted(options), is_listed=False) if isinstance(code, Step) else assemble(code)
+    "machine": lambda code, options: assemble_machine(
+        code if isinstance(code, Step) else straight(code), fitted(options), is_listed=False
     ),
     "NumPy": lambda code, _: code if isinstance(code, Step) else assemble(code),
 }

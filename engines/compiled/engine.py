@@ -43,7 +43,7 @@ class Compiled(Row):
         from zoomgrad.engines.rerolled.fitted import fitted
 
         options = self.options
-        if options.code == "loops":
+        if options.code == "loops" or options.target == "machine":
             try:
                 import numpy  # noqa: F401
             except ImportError:

@@ -43,12 +43,7 @@ class Drawing(str):
             )
         try:
             result = subprocess.run(  # noqa: S603  (an absolute path and a constant option; the source goes to stdin)
-                [program, "-Tsvg"],
-                input=self.encode(),
-                env=surroundings(),
-                capture_output=True,
-                check=True,
-                timeout=60,
+                [program, "-Tsvg"], input=self.encode(), env=surroundings(), capture_output=True, check=True, timeout=60
             )
         except (subprocess.SubprocessError, OSError) as error:
             raise Unavailable(

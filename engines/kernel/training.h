@@ -25,9 +25,7 @@ struct training {
 static void take_row(const struct training *t, double *restrict x, long long ahead)
 {
     const struct stretch *s = t->stretch;
-    long long row = ahead ? (t->row + ahead) % s->rows : t->row;
-    for (long long n = 0; n < s->column_count; x += s->columns[n].width, n++)
-        read_column(x, &s->columns[n], row);
+    set_input(x, s->columns, s->column_count, ahead ? (t->row + ahead) % s->rows : t->row);
 }
 
 /* The number of rows to take together: as many as are left in the batch and in the stretch, up to `most`. */

@@ -39,7 +39,7 @@ class ConductorInMachineCode(Conductor):
         super().__init__(optimiser, members, buffers)
         self._columns, self._of_members, width = [], array("q"), target.native_width()
         for kernel, shape, x, w, y in members:
-            if not isinstance(kernel, Library):  # of NumPy, or bytecode of an irregular graph
+            if not isinstance(kernel, Library):  # of NumPy
                 raise Unavailable("a kernel in Python has no addresses", ALTERNATIVE)
             functions = map(kernel.address, ("set_input", "forward", "backward"))
             described = kernel.described(shape.columns)

@@ -207,10 +207,10 @@ class Assembler:
         """is_listed: whether to keep the lines of a listing, which takes a tenth of the time."""
         self.code = bytearray()
         self.lines: list[Line] = []
-        self._is_listed = is_listed
+        self.is_listed = is_listed
         self.labels: dict[str, int] = {}
         """Their offsets."""
-        self._uses: list[tuple[int, str, int]] = []
+        self.uses: list[tuple[int, str, int]] = []
         """Place of a 4-byte distance, label, and what to add."""
         self._constants: dict[bytes, str] = {}
         self._made = 0
@@ -232,22 +232,22 @@ class Assembler:
         """Place a label here."""
         self.held.clear()
         self.labels[name] = len(self.code)
-        if self._is_listed:
+        if self.is_listed:
             self.lines.append(Line(len(self.code), 0, f"{name}:"))
 
     def place(self) -> tuple[int, int, int]:
         """This place in the code, for `back_to`."""
-        return len(self.code), len(self.lines), len(self._uses)
+        return len(self.code), len(self.lines), len(self.uses)
 
     def back_to(self, place: tuple[int, int, int]) -> None:
         """Forget all code from that place on."""
         self.held.clear()
-        for parts, length in zip((self.code, self.lines, self._uses), place):
+        for parts, length in zip((self.code, self.lines, self.uses), place):
             del parts[length:]  # type: ignore[attr-defined]
 
     def comment(self, text: Callable[[], str]) -> None:
         """A line of the listing that is not code. Its text is made with the listing, because that takes long."""
-        if self._is_listed:
+        if self.is_listed:
             self.lines.append(Line(len(self.code), 0, "", (text,)))
 
     def constant(self, data: bytes) -> Mem:
@@ -262,7 +262,7 @@ class Assembler:
 
     def finish(self) -> None:
         """Append constants and the places of addresses, and fill in all distances."""
-        used = {name for _, name, _ in self._uses}  # not those of code that was taken back
+        used = {name for _, name, _ in self.uses}  # not those of code that was taken back
         self.functions &= used
         self.code += bytes(-len(self.code) % 8)
         for name in sorted(self.functions):
@@ -274,7 +274,7 @@ class Assembler:
             self.code += bytes(-len(self.code) % min(64, max(8, 1 << (len(data) - 1).bit_length())))
             self.labels[name] = len(self.code)
             self.code += data
-        for at, name, more in self._uses:
+        for at, name, more in self.uses:
             struct.pack_into("<i", self.code, at, self.labels[name] - (at + 4) + more)
 
     def listing(self) -> Iterator[str]:
@@ -295,7 +295,7 @@ class Assembler:
         code, at = self.code, len(self.code)
         code += start.code
         if label:
-            self._uses.append((len(code), label, disp - len(tail)))
+            self.uses.append((len(code), label, disp - len(tail)))
             code += bytes(4)
         elif start.modrm is not None:
             is_near = -128 << start.shift <= disp < 128 << start.shift and not disp & (1 << start.shift) - 1
@@ -307,7 +307,7 @@ class Assembler:
             elif mode == 2:
                 code += disp.to_bytes(4, "little", signed=True)
         code += tail
-        if self._is_listed:
+        if self.is_listed:
             self.lines.append(Line(at, len(code) - at, name, operands))
 
     def vector(

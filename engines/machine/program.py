@@ -12,6 +12,7 @@ from zoomgrad.engines.machine.buffers.copies import write_copy
 from zoomgrad.engines.machine.buffers.functions import PROTOTYPES, label_of, write_functions
 from zoomgrad.engines.machine.buffers.rows import write_rows
 from zoomgrad.engines.machine.encode import Assembler
+from zoomgrad.engines.machine.lines import write_lines
 from zoomgrad.engines.machine.memory import Memory, is_under_perf, write_symbols
 from zoomgrad.engines.machine.nest import Writer
 from zoomgrad.engines.machine.section import Section
@@ -34,8 +35,10 @@ class Code(NamedTuple):
 
 def assemble(step: Step, form: Form, *, is_listed: bool = True) -> Code:
     """Write the code of a step."""
-    code, step = Assembler(is_listed), share_runs(step)
+    code, step = Assembler(is_listed), step if step.lines_of else share_runs(step)
     writer = Writer(code, step, form)
+    for name, lines in step.lines_of.items():
+        write_lines(writer, name, lines)
     for name, runs in step.routines.items():
         code.label(name)
         for run in runs:

@@ -15,11 +15,7 @@ from zoomgrad.engines.rerolled.rearrange import REARRANGEMENTS
 ARRAYS = Form(rearrangements=("in place",))
 """For NumPy."""
 SCALARS = Form(rearrangements=("in place", "deferred", "in rounds"))
-VECTORS = Form(
-    width=8,
-    units=CORES,
-    rearrangements=tuple(name for name in REARRANGEMENTS if name != "zeros skipped"),
-)
+VECTORS = Form(width=8, units=CORES, rearrangements=tuple(name for name in REARRANGEMENTS if name != "zeros skipped"))
 
 
 def fitted(options: Options) -> Form:

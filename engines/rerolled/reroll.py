@@ -15,9 +15,10 @@ from zoomgrad.engines.rerolled.recover.chains import chain
 from zoomgrad.engines.rerolled.recover.check import check_loops
 from zoomgrad.engines.rerolled.recover.fuse import fuse
 from zoomgrad.engines.rerolled.recover.gradients import pull
-from zoomgrad.engines.rerolled.recover.groups import Irregular, group
+from zoomgrad.engines.rerolled.recover.groups import group
 from zoomgrad.engines.rerolled.recover.layout import lay_out
 from zoomgrad.engines.rerolled.recover.loops import Loops
+from zoomgrad.engines.rerolled.recover.waves import Irregular
 
 MANY = 150
 """Up to this many different groups, a tape is never irregular: it compiles soon enough in any form."""
@@ -25,8 +26,8 @@ ROWS = 60
 """With fewer rows for each different group, straight lines compile sooner than loops: with TCC, and with half as many
 with Clang. Networks have 200 rows and more."""
 
-MANY_FOR_MACHINE = 20_000
-"""Different groups of an irregular tape beyond which its machine code would take several seconds to write."""
+MANY_FOR_MACHINE = 5_000
+"""Different groups of an irregular tape beyond which machine code for its loops would take a second to write."""
 
 
 def reroll(tape: Tape, most: Optional[int] = None, like: Optional[Loops] = None) -> Loops:
@@ -43,8 +44,7 @@ def reroll(tape: Tape, most: Optional[int] = None, like: Optional[Loops] = None)
 def reroll_regular(tape: Tape, for_machine: bool = False, like: Optional[Loops] = None) -> Optional[Loops]:
     """Recover loops from a tape; None if it is irregular, so that straight lines compile sooner, or its loss a leaf.
 
-    for_machine: whether loops become machine code, which takes no longer for many loops than for straight lines. like:
-    as for `lay_out`.
+    for_machine: whether loops become machine code. like: as for `lay_out`.
     """
     if tape.ops[tape.loss] <= CONSTANT:
         return None

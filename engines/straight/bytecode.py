@@ -119,8 +119,7 @@ def _computation(primitive: str, arity: int) -> Callable[..., list[float]]:
     names = [f"i{n}" for n in range(arity)]
     text, _ = PYTHON.apply(primitive, [(f"w[{name}]", ATOM_PRECEDENCE) for name in names])
     made: Callable[..., list[float]] = eval(  # noqa: S307  (text from the op table)
-        f"lambda w, *columns: [{text} for {', '.join(names)}, in zip(*columns)]",
-        dict(vars(math)),
+        f"lambda w, *columns: [{text} for {', '.join(names)}, in zip(*columns)]", dict(vars(math))
     )
     return made
 

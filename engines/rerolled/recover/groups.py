@@ -48,7 +48,7 @@ from zoomgrad.engines.rerolled.recover.loops import Phase
 from zoomgrad.engines.rerolled.recover.nest import nests
 from zoomgrad.engines.rerolled.recover.sums import APART, COMPUTED, CONSTANT, NONE, VALUE, Ints, Sums, ranges, starts_of
 from zoomgrad.engines.rerolled.recover.templates import SLOTS
-from zoomgrad.engines.rerolled.recover.waves import ODD, mix, waves
+from zoomgrad.engines.rerolled.recover.waves import ODD, Irregular, mix, waves
 
 
 @dataclass(frozen=True)
@@ -64,10 +64,6 @@ class Group:
     """The number of terms of each lane."""
 
 
-class Irregular(Exception):
-    """Most of the tape has no loops that pay."""
-
-
 def group(sums: Sums, most: Optional[int] = None) -> list[Group]:
     """Group all sums, in an order in which the groups can run.
 
@@ -75,7 +71,7 @@ def group(sums: Sums, most: Optional[int] = None) -> list[Group]:
     `_Regularity`.
     """
     groups: list[Group] = []
-    waves_of_phases, colours = waves(sums)
+    waves_of_phases, colours = waves(sums, most)
     origins = _Origins(sums, colours)
     regularity = _Regularity(sums, most)
     for phase, of_phase in zip(Phase, waves_of_phases):

@@ -44,15 +44,20 @@ from zoomgrad.engines.rerolled.recover.sums import COMPUTED, NONE, PARAMETER, SI
 from zoomgrad.engines.rerolled.recover.templates import SLOTS
 
 PATIENCE = 4
-"""Up to this many waves for each depth, sums wait."""
+"""Up to this many waves for each depth, sums wait. A small wave has fewer sums."""
 ODD = 0x9E3779B97F4A7C15
 """2**64 over the golden ratio, made odd: Knuth's multiplier for hashing."""
 
 
-def waves(all_sums: Sums) -> tuple[list[list[Ints]], Optional[Ints]]:
+class Irregular(Exception):
+    """Most of the tape has no loops that pay."""
+
+
+def waves(all_sums: Sums, most: Optional[int] = None) -> tuple[list[list[Ints]], Optional[Ints]]:
     """The waves of values, of gradients and of sinks, which are one wave; the numbers of the sums in a wave ascend.
 
-    Also returns node -> its colour, if sums of equal colour waited for each other.
+    Also returns node -> its colour, if sums of equal colour waited for each other. Raises Irregular if there are more
+    than `most` waves, and most of them small.
     """
     kinds = all_sums.kind.take(all_sums.node)
     inner, sinks = np.flatnonzero(kinds != SINK), np.flatnonzero(kinds == SINK)
@@ -60,6 +65,8 @@ def waves(all_sums: Sums) -> tuple[list[list[Ints]], Optional[Ints]]:
     edges = _edges(sums)
     depth = np.zeros(len(inner), np.int32)
     in_order, readers = _in_order(edges, depth, 0)
+    if most is not None and len(inner) / PATIENCE < len(in_order) > most:
+        raise Irregular
     for number, wave in enumerate(in_order):
         depth[wave] = number
     is_value = kinds[inner] == VALUE

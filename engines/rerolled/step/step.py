@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import NamedTuple, Optional
+from typing import Any, NamedTuple, Optional
 
 from zoomgrad.engines.rerolled.recover.loops import VECTOR, Access, Area, Loops, Workspace
 from zoomgrad.engines.rerolled.step.language import Divided, Perform, Place, Program, Run, Statement, walk
@@ -44,6 +44,8 @@ class Step(Workspace):
     own: Optional[Place] = None
     """If rows are taken together: the distance from a place in x, v, g and u to the first row's, and from row to row.
     Loops that run for each row use the row's own places."""
+    lines_of: Mapping[str, Any] = field(default_factory=dict)
+    """Routines of straight lines, by name: see `machine/lines.py`."""
     weights: Optional[tuple[float, ...]] = None
     """The numbers of the parameters, if the step is frozen and goes over rows: its C has them as constants."""
 
@@ -73,7 +75,7 @@ class Step(Workspace):
         """Whether a loop or an output reads the area of constants. Most constants are part of the loops."""
         _, start, stop = self.area("k")
         are_given = any(start <= output.base < stop for output in self.loops.outputs)
-        return are_given or any(reads(loop, (start, stop)) for loop in self.loops.loops)
+        return are_given or not self.loops.loops or any(reads(loop, (start, stop)) for loop in self.loops.loops)
 
     def with_area(self, name: str, size: int) -> tuple[Step, Area]:
         """Add an area at the end of the workspace. Its size is rounded up to whole vectors."""
@@ -124,11 +126,11 @@ class Step(Workspace):
 
     def _program(self, program: Program, indent: str) -> Iterator[str]:
         for statement in program:
-            for line, inner in statement.parts(self._place):
+            for line, inner in statement.parts(self.spell):
                 yield f"{indent}{line}"
                 yield from self._program(inner, indent + "  ")
 
-    def _place(self, place: Place) -> str:
+    def spell(self, place: Place) -> str:
         area = self.area_of(place.base)
         parts = [str(place.base - area.start)] if place.base > area.start or not place.per_row else []
         return f"{area.name}[{' + '.join([*parts, *([f'{place.per_row}*row'] if place.per_row else [])])}]"

@@ -338,8 +338,7 @@ def test_an_update_with_more_addresses_than_registers_is_in_numpy():
 
 @pytest.mark.host
 @NEEDS_FUSED
-def test_an_irregular_graph_has_its_steps_in_numpy(monkeypatch):
-    """Its kernel interprets bytecode, so machine code can't call it."""
+def test_an_irregular_graph_has_its_steps_in_machine_code(monkeypatch):
     monkeypatch.setattr("zoomgrad.engines.rerolled.reroll.MANY_FOR_MACHINE", 1)
     workload = replace(workloads.load("random-dag"), optimiser=MOMENTUM)
     trainers = [usable(engine).prepare(workload) for engine in ("rerolled-machine", "tuple")]
