@@ -575,7 +575,7 @@ DEFECTS = (
     ),
     Defect(
         "machine: a power of -2 keeps the registers of the inverse",
-        "engines/machine/powers.py",
+        "engines/machine/libm/powers.py",
         "release(head, tail)\n    return",
         "release(head)\n    return",
         "engines/machine/test_machine.py::test_no_loop_keeps_a_register[digits-dense]",
@@ -589,7 +589,7 @@ DEFECTS = (
     ),
     Defect(
         "machine: one is not subtracted from the power of two in a tanh",
-        "engines/machine/fast.py",
+        "engines/machine/libm/fast.py",
         'combine("sub", whole, power, 1.0)',
         'combine("sub", whole, power, 0.0)',
         "engines/machine/test_functions.py::test_exp_and_tanh[tanh-1e-15-4]",

@@ -55,7 +55,7 @@ class Compiled(Row):
             interface()
         if options.target == "machine":
             from zoomgrad.engines.machine import target
-            from zoomgrad.engines.machine.powers import are_those_of_libm
+            from zoomgrad.engines.machine.libm.powers import are_those_of_libm
 
             target.check()
             are_those_of_libm()

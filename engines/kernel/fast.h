@@ -1,5 +1,5 @@
 /* exp, tanh, and powers with constant multiples of 1/2 from -8 to 8, for engines that do not promise libm's bits.
-   `machine/fast.py` computes the same, and explains the method.
+   `machine/libm/fast.py` computes the same, and explains the method.
 
    They have no branches, and with SSE4.1 or later no calls, so compilers compute them in vectors. */
 

@@ -20,8 +20,8 @@ from zoomgrad.engines.lengths.lanes_in_machine_code import COPIES, UpdateWriter,
 from zoomgrad.engines.machine import target
 from zoomgrad.engines.machine.buffers.functions import function, go_on
 from zoomgrad.engines.machine.encode import R12, RAX, RCX, RDI, RDX, RSI, Assembler, Mem, Vec
+from zoomgrad.engines.machine.libm.powers import are_those_of_libm
 from zoomgrad.engines.machine.memory import Memory
-from zoomgrad.engines.machine.powers import are_those_of_libm
 from zoomgrad.engines.machine.target import ALTERNATIVE, T, W, word
 
 SET_INPUT, FORWARD, BACKWARD, COLUMNS, COLUMN_COUNT, X, WORKSPACE, Y = (Mem(R12, 8 * at) for at in range(8))

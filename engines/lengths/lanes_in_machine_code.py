@@ -12,7 +12,7 @@ from zoomgrad.engines.graph.expr import Apply, Leaf, leaves
 from zoomgrad.engines.lengths.lanes import Lanes
 from zoomgrad.engines.machine.encode import RAX, Assembler, Mem, Reg, Vec
 from zoomgrad.engines.machine.expression import MASK, NOT_EQUAL, Evaluator, Operand
-from zoomgrad.engines.machine.powers import ALL_BUT_SIGN, are_those_of_libm
+from zoomgrad.engines.machine.libm.powers import ALL_BUT_SIGN, are_those_of_libm
 from zoomgrad.engines.machine.registers import Registers
 from zoomgrad.engines.machine.target import W, word
 

@@ -10,8 +10,8 @@ from typing import Union
 
 from zoomgrad.engines.graph.expr import Apply, Expr, Leaf, Literal
 from zoomgrad.engines.machine.encode import RSP, Mask, Mem, Vec
-from zoomgrad.engines.machine.fast import is_fast, write_fast
-from zoomgrad.engines.machine.powers import EXPONENTS, write_rounded_power
+from zoomgrad.engines.machine.libm.fast import is_fast, write_fast
+from zoomgrad.engines.machine.libm.powers import EXPONENTS, write_rounded_power
 from zoomgrad.engines.machine.registers import Known, Registers
 
 PREDICATES = {"less": 17, "greater": 30}

@@ -39,8 +39,8 @@ from zoomgrad.engines.machine.across import Across, widths_across
 from zoomgrad.engines.machine.block import RESERVE, Block, Source
 from zoomgrad.engines.machine.encode import R14, RAX, RCX, Assembler, Mem, Reg
 from zoomgrad.engines.machine.expression import Evaluator
+from zoomgrad.engines.machine.libm.powers import are_those_of_libm
 from zoomgrad.engines.machine.lists import ENTRIES, point_to_list
-from zoomgrad.engines.machine.powers import are_those_of_libm
 from zoomgrad.engines.machine.registers import Known, OutOfRegisters, Registers
 from zoomgrad.engines.machine.target import ALTERNATIVE, BASE, W, Word, word
 from zoomgrad.engines.rerolled.form import Form, Strips, Vector, accesses, heights, steps_of, strips_of, with_a_lane

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Optional
 
-from zoomgrad.engines.machine.fast import is_fast
+from zoomgrad.engines.machine.libm.fast import is_fast
 from zoomgrad.engines.rerolled.recover.loops import Access, Loop
 from zoomgrad.engines.rerolled.step.language import Panel, Run
 from zoomgrad.engines.rerolled.step.series import Count, width_in_rounds
@@ -53,9 +53,9 @@ class Form:
     """Whether products in tiles of machine code spread a row's number from memory: faster on Zen 4, slower on Xeons."""
 
     is_fast: bool = False
-    """Whether products and sums are fused, and functions computed by `kernel/fast.h` or `machine/fast.py`."""
+    """Whether products and sums are fused, and functions computed by `kernel/fast.h` or `machine/libm/fast.py`."""
     has_functions: bool = False
-    """Whether nests compute the functions of `machine/fast.py` in vectors, without calls."""
+    """Whether nests compute the functions of `machine/libm/fast.py` in vectors, without calls."""
 
     def rows_together(self, inputs: int, computed: int, parameters: int) -> int:
         """The most rows to take together. inputs, computed: of a row; the latter are values, gradients and others."""

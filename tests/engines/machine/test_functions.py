@@ -14,7 +14,7 @@ from zoomgrad.engines.columns import Column
 from zoomgrad.engines.graph.expr import Apply, Leaf, Literal
 from zoomgrad.engines.machine.encode import RDI, RSI, Assembler, Mem
 from zoomgrad.engines.machine.expression import Evaluator
-from zoomgrad.engines.machine.fast import MOST
+from zoomgrad.engines.machine.libm.fast import MOST
 from zoomgrad.engines.machine.memory import Memory
 from zoomgrad.engines.machine.registers import Registers
 

@@ -15,7 +15,7 @@ from tests.engines.graphs import classifier
 from zoomgrad.engines.columns import Column
 from zoomgrad.engines.compiled.emit import text as text_of
 from zoomgrad.engines.compiled.lower import lower
-from zoomgrad.engines.machine.powers import are_those_of_libm
+from zoomgrad.engines.machine.libm.powers import are_those_of_libm
 
 pytestmark = pytest.mark.host
 

@@ -1,0 +1,1 @@
+"""Functions of libm, computed without a call."""
