@@ -16,6 +16,7 @@ The holes become 64 and 128, then 136 and 192: eight times the places.
 from __future__ import annotations
 
 import struct
+from array import array
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -123,8 +124,7 @@ class _Placing:
         """The lines of the instructions from `start` to `stop`."""
         instructions, of, first = self.code.instructions, self.of, self.code.inputs + self.code.parameters
         kinds: dict[tuple[str, float, int, int], int] = {}
-        kind: list[int] = []
-        places: list[int] = []
+        kind, places = array("i"), array("i")
         last = -1
         for value, (primitive, *operands) in enumerate(instructions[start:stop], first + start):
             if primitive == NUMBER:
@@ -146,7 +146,7 @@ class _Placing:
                 to, self.end = self.end, self.end + 1
             of.append(to)
             kind.append(2 * kinds.setdefault((primitive, exponent, len(at), from_last), len(kinds)) + 1)
-            places += (*at, *[0] * (TO - len(at)), to)
+            places.extend((*at, *[0] * (TO - len(at)), to))
             last = value
         return Lines([Kind(*key, is_stored) for key in kinds for is_stored in (False, True)], kind, places)
 
