@@ -5,6 +5,8 @@ from __future__ import annotations
 import atexit
 import contextlib
 import signal
+import sys
+import threading
 from collections.abc import Iterator
 
 INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -16,6 +18,7 @@ def raise_on_interrupts() -> None:
         # A shell's background job ignores Ctrl-C, and `nohup` ignores a hangup.
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _interrupt)
+    sys.unraisablehook = _interrupt_again
     atexit.register(_ignore_to_the_end)
 
 
@@ -36,12 +39,21 @@ def held() -> Iterator[None]:
 
 
 def _interrupt(number: int, frame: object) -> None:
-    # A second signal must not cut short what the first one began. It may have arrived already: Python then calls its
-    # function next, and prints a traceback about the race if it finds SIG_IGN instead.
+    # A second signal must cut nothing short. It may have arrived already, and Python prints a race if it finds SIG_IGN.
     for each in INTERRUPTS:
         if callable(signal.getsignal(each)):
             signal.signal(each, lambda number, frame: None)
     raise KeyboardInterrupt
+
+
+def _interrupt_again(dropped: sys.UnraisableHookArgs) -> None:
+    """Interrupt again, a little later, if a destructor was running: Python drops what that raises."""
+    if dropped.exc_type is not KeyboardInterrupt:
+        sys.__unraisablehook__(dropped)
+    elif numbers := [number for number in INTERRUPTS if callable(signal.getsignal(number))]:
+        for number in numbers:
+            signal.signal(number, _interrupt)
+        threading.Timer(0.01, signal.pthread_kill, (threading.main_thread().ident, numbers[0])).start()
 
 
 def _ignore_to_the_end() -> None:

@@ -55,8 +55,7 @@ def text(engine: Row, workload: Workload, stage: Stage) -> str:
         return _joined(show(graph.loss))
     if not options:
         raise Unavailable(
-            f"{engine.name} compiles nothing, so it has no stage {stage.value}",
-            f"Use --stage graph, or {ANOTHER}.",
+            f"{engine.name} compiles nothing, so it has no stage {stage.value}", f"Use --stage graph, or {ANOTHER}."
         )
     tape = graph.tape()
     if stage is Stage.tape:

@@ -54,9 +54,7 @@ def test_there_are_at_least_thirty_defects_and_each_line_exists():
     assert len({defect.name for defect in DEFECTS}) == len(DEFECTS) >= 30
     for defect in DEFECTS:
         lines = (ROOT / defect.file).read_text(encoding="utf-8").count(defect.right)
-        assert lines == 1, (
-            f"{defect.name}: {defect.file} does not have its line exactly once\n  Update tests/defects.py."
-        )
+        assert lines == 1, f"{defect.name}: {defect.file} must have its line once\n  Update tests/defects.py."
         file, _, test = defect.test.partition("::")
         assert test.partition("[")[0] in (ROOT / "tests" / file).read_text(encoding="utf-8"), defect.test
 

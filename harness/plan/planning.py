@@ -133,8 +133,7 @@ def cells_of(chosen: Preset, selection: Selection, hosts: Sequence[str], *, main
     order = [*selection.workloads, *(name for part in chosen.parts for name in part.workloads)]
     names = [*selection.engines, *engines.names(), *(engine for part in chosen.parts for engine in part.engines)]
     return sorted(
-        cells,
-        key=lambda cell: (order.index(cell.workload), hosts.index(cell.interpreter), names.index(cell.engine)),
+        cells, key=lambda cell: (order.index(cell.workload), hosts.index(cell.interpreter), names.index(cell.engine))
     )
 
 

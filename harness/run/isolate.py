@@ -62,13 +62,7 @@ class Isolate(Protocol):
 
 
 def isolate(
-    task: Task,
-    python: Path,
-    job: BaseJob,
-    *,
-    settings: Settings,
-    draw: int,
-    package: str = "zoomgrad.harness.worker",
+    task: Task, python: Path, job: BaseJob, *, settings: Settings, draw: int, package: str = "zoomgrad.harness.worker"
 ) -> WorkerResult:
     """Run the module `package`.`task` under `python` with the job. A crash or a missing reply becomes a reply too.
 

@@ -22,8 +22,7 @@ from zoomgrad.results.printable import on_one_line
 
 @app.command()
 def build(
-    workload: Workload,
-    into: Annotated[str, named("--into", metavar="FOLDER", help="Folder for the files.")],
+    workload: Workload, into: Annotated[str, named("--into", metavar="FOLDER", help="Folder for the files.")]
 ) -> None:
     """Keep the module that `tcc-extension` loads for a workload; it works without zoomgrad."""
     engine = engines.load("tcc-extension")

@@ -30,8 +30,7 @@ def profile(
         Optional[list[str]], options.listed("--profilers", help=f"Only these of {', '.join(PROFILERS)}. Default: all.")
     ] = None,
     seconds: Annotated[
-        float,
-        typer.Option(min=0.5, help="Duration of each profile. The anatomy takes longer if steps are slow."),
+        float, typer.Option(min=0.5, help="Duration of each profile. The anatomy takes longer if steps are slow.")
     ] = 6.0,
     timeout: options.Timeout = None,
     memory: options.Memory = None,
