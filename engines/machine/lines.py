@@ -5,12 +5,12 @@ written once, as a *stencil* with holes for the places of its operands and its r
 lines, and fills the holes (Xu and Kjolstad, "Copy-and-patch compilation", OOPSLA 2021). A line finds the result of the
 line before it in xmm0. A result that only the next line reads has no place.
 
-Example: x, y and z have the places 8, 16 and 17. The lines `u = x * y` and `v = z + u` have these stencils:
+Example: x, y, z and v have the places 8, 16, 17 and 24. The lines `u = x * y` and `v = z + u` have these stencils:
 
-    vmovsd xmm0, [rbx + hole 0]         vaddsd xmm0, xmm0, [rbx + hole 0]
-    vmulsd xmm0, xmm0, [rbx + hole 1]   vmovsd [rbx + hole 3], xmm0
+    vmovsd xmm0, [rbx + hole 1]         vaddsd xmm0, xmm0, [rbx + hole 0]
+    vmulsd xmm0, xmm0, [rbx + hole 0]   vmovsd [rbx + hole 3], xmm0
 
-The holes become 64 and 128, then 136 and 192: eight times the places.
+The holes become 128 and 64, then 136 and 192: eight times the places.
 """
 
 from __future__ import annotations
