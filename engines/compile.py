@@ -25,7 +25,7 @@ from zoomgrad.engines.graph.tape import Tape
 from zoomgrad.engines.kernel import toolchains
 from zoomgrad.engines.kernel.c_text import Source
 from zoomgrad.engines.kernel.program import Kernel, Program
-from zoomgrad.engines.machine.program import Code, MachineKernel
+from zoomgrad.engines.machine.program import MachineCode, MachineKernel
 from zoomgrad.engines.options import Options
 from zoomgrad.engines.rerolled.emit.numpy_step import NumpyKernel
 from zoomgrad.engines.rerolled.fitted import fitted
@@ -101,7 +101,7 @@ def kernel_of(code: Any, options: Options, clock: Clock) -> Kernel:
 
 KERNELS: dict[type, Callable[[Any], Kernel]] = {
     Step: NumpyKernel,
-    Code: MachineKernel,
+    MachineCode: MachineKernel,
     Bytecode: Interpreter,
     Source: PythonSource,
 }

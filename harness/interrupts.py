@@ -13,7 +13,7 @@ INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def raise_on_interrupts() -> None:
-    """Let each of them raise KeyboardInterrupt, so that a command ends its workers and prints how to resume."""
+    """Make INTERRUPTS raise KeyboardInterrupt, so that a command ends its workers and prints how to resume."""
     for number in INTERRUPTS:
         # A shell's background job ignores Ctrl-C, and `nohup` ignores a hangup.
         if signal.getsignal(number) is not signal.SIG_IGN:
@@ -24,7 +24,7 @@ def raise_on_interrupts() -> None:
 
 @contextlib.contextmanager
 def held() -> Iterator[None]:
-    """Hold an interrupt back until the block ends: while a process starts, nobody knows its pid, to end it by."""
+    """Delay an interrupt until the block ends: the pid of a process that is starting is not known yet."""
     arrived: list[int] = []
     numbers = [number for number in INTERRUPTS if signal.getsignal(number) is _interrupt]
     for each in numbers:
@@ -39,7 +39,7 @@ def held() -> Iterator[None]:
 
 
 def _interrupt(number: int, frame: object) -> None:
-    # A second signal must cut nothing short. It may have arrived already, and Python prints a race if it finds SIG_IGN.
+    # A second signal must cut nothing short. Not SIG_IGN: if the signal has arrived already, Python prints a race.
     for each in INTERRUPTS:
         if callable(signal.getsignal(each)):
             signal.signal(each, lambda number, frame: None)
@@ -47,7 +47,7 @@ def _interrupt(number: int, frame: object) -> None:
 
 
 def _interrupt_again(dropped: sys.UnraisableHookArgs) -> None:
-    """Interrupt again, a little later, if a destructor was running: Python drops what that raises."""
+    """Interrupt again, a little later, if a destructor was running: Python drops the exceptions of destructors."""
     if dropped.exc_type is not KeyboardInterrupt:
         sys.__unraisablehook__(dropped)
     elif numbers := [number for number in INTERRUPTS if callable(signal.getsignal(number))]:
@@ -57,6 +57,6 @@ def _interrupt_again(dropped: sys.UnraisableHookArgs) -> None:
 
 
 def _ignore_to_the_end() -> None:
-    """Ignore the signals without Python, which drops its functions before the process ends: the command is done."""
+    """Ignore the signals with SIG_IGN: the command is done, and Python drops its handlers before the process ends."""
     for each in INTERRUPTS:
         signal.signal(each, signal.SIG_IGN)

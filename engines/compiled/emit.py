@@ -18,7 +18,7 @@ from zoomgrad.engines.rerolled.emit.c import c_source as loops_in_c
 from zoomgrad.engines.rerolled.fitted import fitted
 from zoomgrad.engines.rerolled.step.step import Step
 from zoomgrad.engines.rerolled.step.variants import variants_of
-from zoomgrad.engines.straight.bytecode import assemble
+from zoomgrad.engines.straight.bytecode import assemble as assemble_bytecode
 from zoomgrad.engines.straight.c_source import c_source, form_of
 from zoomgrad.engines.straight.lower import Code
 from zoomgrad.engines.straight.published import published_source
@@ -72,11 +72,11 @@ EMITTERS: dict[str, Callable[[Any, Options], Any]] = {
     "C": _c,
     "module": module,
     "Python": lambda code, _: python_source(code),
-    "bytecode": lambda code, _: assemble(code),
+    "bytecode": lambda code, _: assemble_bytecode(code),
     "RPython": lambda tape, options: Rows(tape, options.jit),
     "machine": lambda code, options: assemble_machine(
         code if isinstance(code, Step) else straight(code), fitted(options), is_listed=False
     ),
-    "NumPy": lambda code, _: code if isinstance(code, Step) else assemble(code),
+    "NumPy": lambda code, _: code if isinstance(code, Step) else assemble_bytecode(code),
 }
 """Target -> what makes its source of the code. A file that adds a target may emit a kernel, which is its own source."""

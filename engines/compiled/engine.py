@@ -55,10 +55,10 @@ class Compiled(Row):
             interface()
         if options.target == "machine":
             from zoomgrad.engines.machine import target
-            from zoomgrad.engines.machine.libm.powers import are_those_of_libm
+            from zoomgrad.engines.machine.libm.powers import powers_match_libm
 
             target.check()
-            are_those_of_libm()
+            powers_match_libm()
         if options.target == "RPython":
             translator()
         if not options.compiler:

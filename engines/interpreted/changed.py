@@ -9,7 +9,7 @@ FILE = Path(__file__).parent / "tuple.py"
 
 
 def changed(old: str, new: str, names: dict[str, Any]) -> str:
-    """Run the changed text among the names of a module, and return it. Lines keep their numbers, for tracebacks."""
+    """Run the changed text in the namespace of a module, and return it. Lines keep their numbers, for tracebacks."""
     text = FILE.read_text(encoding="utf-8")
     assert text.count(old) == 1, f"{old!r} must occur once in {FILE}"
     text, doc = text.replace(old, new), names["__doc__"]

@@ -1,4 +1,4 @@
-"""Engines whose Value computes at once, in Python or in a compiled class: a trainer over the class."""
+"""Engines that train with a Value class, in Python or compiled, which computes at once."""
 
 from __future__ import annotations
 

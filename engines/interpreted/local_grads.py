@@ -1,6 +1,6 @@
 """No backward functions: each Value stores its partial derivatives, computed in the forward pass.
 
-The partials date from the creation of the Value. If a program edits an operand's data between forward and backward,
+The partials are computed when the Value is created. If a program edits an operand's data between forward and backward,
 this variant uses the old data; closures would read the new data.
 """
 

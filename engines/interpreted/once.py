@@ -11,7 +11,7 @@ from zoomgrad.engines.api import Unavailable
 
 
 def once(build: Callable[[], Any]) -> Callable[[], Any]:
-    """Return a function that builds the class when first called, and then returns that class or raises that error."""
+    """Return a function that builds the class when first called, and then returns it or raises the same Unavailable."""
     lock = threading.Lock()
     results: list[Any] = []
 

@@ -1,4 +1,4 @@
-"""One graph for all steps: for each backward function of `hoisted`, a forward function, which recomputes the data."""
+"""One graph for all steps: a forward function for each backward function of `hoisted` recomputes the data."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FORWARD = {
     hoisted.sigmoid_backward: lambda out, a, _: 1 / (1 + math.exp(-a.data)),
     hoisted.max_backward: lambda out, a, b: a.data if a.data > b.data else b.data,
 }
-"""What recomputes a Value's data from its first and its last operand, by its backward function."""
+"""Backward function -> what recomputes the data of a Value from its first and its last operand."""
 
 
 class _Graph(NamedTuple):
@@ -56,7 +56,7 @@ class ReplayingTrainer(ScalarTrainer):
         self.phases = {"trace": perf_counter() - start}
 
     def _graph_for(self, row: array[float]) -> _Graph:
-        """The graph for rows of that length, which the first of them builds."""
+        """The graph for rows of that length, built for the first such row."""
         if len(row) not in self._graphs:
             inputs = [self.Value(x) for x in row]
             outputs = self._workload.outputs(self._model, inputs)

@@ -20,7 +20,7 @@ from zoomgrad.engines.lengths.lanes_in_machine_code import COPIES, UpdateWriter,
 from zoomgrad.engines.machine import target
 from zoomgrad.engines.machine.buffers.functions import function, go_on
 from zoomgrad.engines.machine.encode import R12, RAX, RCX, RDI, RDX, RSI, Assembler, Mem, Vec
-from zoomgrad.engines.machine.libm.powers import are_those_of_libm
+from zoomgrad.engines.machine.libm.powers import powers_match_libm
 from zoomgrad.engines.machine.memory import Memory
 from zoomgrad.engines.machine.target import ALTERNATIVE, T, W, word
 
@@ -73,7 +73,7 @@ def write_take(optimiser: Optimiser, width: int, count: int, is_single: bool, is
     """
     code, loss, after = Assembler(), Vec(0, 8), "after"
     one = update = Lanes(optimiser, 1, is_single=is_single, is_fast=is_fast)
-    if is_fast or are_those_of_libm():
+    if is_fast or powers_match_libm():
         with suppress(NoLanes):  # then all parameters are updated one by one
             update = Lanes(optimiser, width, is_single=is_single, is_fast=is_fast)
     with function(code, "take", room=8):

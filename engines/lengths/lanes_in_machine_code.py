@@ -12,7 +12,7 @@ from zoomgrad.engines.graph.expr import Apply, Leaf, leaves
 from zoomgrad.engines.lengths.lanes import Lanes
 from zoomgrad.engines.machine.encode import RAX, Assembler, Mem, Reg, Vec
 from zoomgrad.engines.machine.expression import MASK, NOT_EQUAL, Evaluator, Operand
-from zoomgrad.engines.machine.libm.powers import ALL_BUT_SIGN, are_those_of_libm
+from zoomgrad.engines.machine.libm.powers import ALL_BUT_SIGN, powers_match_libm
 from zoomgrad.engines.machine.registers import Registers
 from zoomgrad.engines.machine.target import W, word
 
@@ -49,7 +49,7 @@ class UpdateWriter(Evaluator):
 
     def __init__(self, code: Assembler, width: int, one: Lanes) -> None:
         """width: doubles in the widest vector. one: the update of a single parameter. Raises OutOfRegisters."""
-        super().__init__(Registers(code, width), powers=are_those_of_libm())
+        super().__init__(Registers(code, width), powers=powers_match_libm())
         self.registers.prefer_kept()
         take = self.registers.integer
         self._at, self._single, self._marks = take(), take(), take()

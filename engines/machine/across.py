@@ -26,13 +26,13 @@ from zoomgrad.engines.rerolled.step.series import Count
 
 SHUFFLE = "vshuff64x2"
 Stage = list[tuple[str, Optional[int]]]
-"""For the bits 0 and 1, the instruction that takes a bit's numbers of two rows, and its constant."""
+"""The instructions, with constants, that pick the numbers of two rows whose place has the bit 0, and the bit 1."""
 PAIRS: Stage = [("vunpcklpd", None), ("vunpckhpd", None)]
 QUARTERS: Stage = [(SHUFFLE, 0x88), (SHUFFLE, 0xDD)]
 
 
 def widths_across(run: Run, loop: Loop, form: Form) -> list[int]:
-    """The widths of vectors that cover the inner lanes exactly; empty if the lanes or no terms lie side by side."""
+    """The widths of vectors that cover the inner lanes exactly; empty if lanes are contiguous or terms are not."""
     lanes = loop.counts[-1]
     summed = [segment for segment in loop.segments if segment.counts]
     if (
@@ -102,7 +102,7 @@ class Across(Block):
         return moved
 
     def _window(self, terms: Terms, first: int, wanted: Sequence[int]) -> None:
-        """Add the wanted ones of as many terms as a vector has, from the first one on."""
+        """Load one vector of terms from `first` on, and add the wanted ones."""
         (lanes,) = self.vectors
         *outer, at = lanes.offsets
         is_backward = any(source.terms[-1:] == (-1,) for source in terms.pointers)
@@ -122,7 +122,7 @@ class Across(Block):
         self.registers.release(*columns.values())
 
     def _transposed(self, rows: dict[int, Vec], wanted: Sequence[int]) -> dict[int, Vec]:
-        """The wanted columns of as many rows as a row has numbers. Releases the rows.
+        """The wanted columns of a square of rows. Releases the rows.
 
         A stage exchanges a bit of the row's number for a bit of the place in it: the registers of two rows take those
         numbers of both in which the bit is 0, and those in which it is 1.

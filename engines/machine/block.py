@@ -86,7 +86,7 @@ class Terms(NamedTuple):
 
 
 class Block:
-    """A vector of sums for each of these vectors of lanes."""
+    """Sums in registers: a vector of sums for each of some vectors of lanes."""
 
     most_parts = 4  # of a sum in fast code
 
@@ -231,7 +231,7 @@ class Block:
                 self.waiting.append(more)
 
     def _over_listed(self, terms: Terms) -> None:
-        """The only level of terms runs over a list."""
+        """Loop over the listed terms, the only level."""
         with self.nest.listed() as entry:
             for source in terms.pointers:
                 by: Any = source.terms[0] if source.terms else 0
@@ -253,7 +253,7 @@ class Block:
                     self.code.integer("add", source.base, 8 * distance)
 
     def _values_for_all(self, terms: Terms) -> Iterator[Known]:
-        """What terms don't move. A loop stores only to its target and the weights that it updates, which differ."""
+        """Values that are the same for all terms. A loop stores only to its target and to weights, which differ."""
         for source in terms.pointers:
             if not any(source.terms) and source.list is None:
                 yield from (source.value(lanes, 0, self.widest) for lanes in self.vectors)
@@ -316,7 +316,7 @@ class Block:
         return register
 
     def _add(self, template: Expr, leaves: Sequence[Operand], n: int, products: list[tuple[Vec, Operand]]) -> None:
-        """Add a term to its sum, or append both to the products. The first term of a sum without a start becomes it."""
+        """Add a term to its sum, or append both to the products. A sum without a start begins as its first term."""
         total, width = self.sums.get(n), self.vectors[n].width
         if total is not None and self.evaluator.fast and isinstance(template, Apply) and template.primitive == "mul":
             first, second = (self.evaluator.evaluate(operand, leaves, width) for operand in template.operands)

@@ -1,4 +1,4 @@
-"""Instructions -> bytes: an assembler for the part of x-86-64 that the emitter needs, with AVX2 or AVX-512.
+"""Instructions -> bytes: an assembler for the part of x86-64 that the emitter needs, with AVX2 or AVX-512.
 
 A register is `Reg` (64 bits, for integers and addresses), a vector is `Vec` (8, 16, 32 or 64 bytes of doubles), and an
 operand in memory is `Mem`: `base + scale * index + disp`, or a label, whose address is relative to the instruction.
@@ -209,7 +209,7 @@ class Assembler:
         self.lines: list[Line] = []
         self.is_listed = is_listed
         self.labels: dict[str, int] = {}
-        """Their offsets."""
+        """Label -> offset."""
         self.uses: list[tuple[int, str, int]] = []
         """Place of a 4-byte distance, label, and what to add."""
         self._constants: dict[bytes, str] = {}

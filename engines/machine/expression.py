@@ -184,7 +184,7 @@ class Evaluator:
         values = [self.evaluate(operand, leaves, width) for operand in expr.operands]
         power = exponent.number if expr.primitive == "pow" and isinstance(exponent, Literal) else 0.0
         if power == 1.0 and self.exponents:
-            return values[0]  # as in emit/powers.h
+            return values[0]  # as in rerolled/emit/powers.h
         if self.fast and is_fast(expr):
             return write_fast(self, expr, self.in_register(values[0], width), width)
         assert width == 1

@@ -1,6 +1,6 @@
 """Straight lines -> machine code: copy the code of each kind of line, and patch the places in it.
 
-To write an instruction takes microseconds, and an irregular graph needs hundreds of thousands. So each kind of line is
+Writing an instruction takes microseconds, and an irregular graph needs hundreds of thousands. So each kind of line is
 written once, as a *stencil* with holes for the places of its operands and its result. NumPy copies the stencils of all
 lines, and fills the holes (Xu and Kjolstad, "Copy-and-patch compilation", OOPSLA 2021). A line finds the result of the
 line before it in xmm0. A result that only the next line reads has no place.

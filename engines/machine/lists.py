@@ -27,7 +27,7 @@ from zoomgrad.engines.rerolled.step.spans import Span
 from zoomgrad.engines.rerolled.step.step import Step
 
 LIMIT = 1e300
-"""On magnitudes; infinity and NaN are not below it."""
+"""Of both bounds: infinity and NaN are not below it."""
 LIST_INPUTS, LIST_EVERY = "list_inputs", "list_every"
 """Routines. RSI: the address of the inputs; RDI: the address of the list. They keep RSI and RDI."""
 SQUARES, ENTRIES = 8, 16
@@ -45,7 +45,7 @@ class Lists:
         self.first, stop = step.skips.inputs if step.skips else (0, 0)
         self.count = stop - self.first
         self.base = BASE if step.own else W
-        """What the places of a row count from."""
+        """The register with the address of a row's place 0."""
 
     # --- routines ----------------------------------------------------------------------------------------------------
 
@@ -114,7 +114,7 @@ class Lists:
         self.evaluator.store(word(Word.BOUND), Vec(0, 8))
 
     def _check_factors(self, _: steps.Action) -> None:
-        """List every input unless all products with factors are bounded; raise the bound on weights by their bound."""
+        """List every input unless products with factors are bounded; add their bound to the bound on weights."""
         code = self.code
         self._one_and_squares_of(self.skips.factors)
         point_to_list(code, self.step, RDI, word(Word.CURRENT) if self.step.own else None)

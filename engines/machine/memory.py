@@ -32,7 +32,7 @@ class Memory:
         check()  # other processors would end the process at the first call
         size = -(-len(code.code) // mmap.PAGESIZE) * mmap.PAGESIZE
         self._pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-        self._pages[: len(code.code)] = bytes(code.code)  # PyPy takes nothing else
+        self._pages[: len(code.code)] = bytes(code.code)  # PyPy accepts only bytes
         for name in code.functions:
             struct.pack_into("<Q", self._pages, code.labels[name], function_of_libm(name))
         self._view = ctypes.c_char.from_buffer(self._pages)

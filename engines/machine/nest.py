@@ -1,6 +1,6 @@
 """Run -> loops in machine code: lanes in vectors, and blocks of sums that stay in registers.
 
-`emit/c_nest` defines strips, blocks and tiles. Each lane adds in the order of the listing, so C gives the same bits.
+`rerolled/emit/c_nest` defines strips, blocks and tiles. Lanes add in the order of the listing, so C has the same bits.
 
 Example: `for i<16: v[i] = p[i] + sum(t<90: p[16 + i + 16*t] * x[t])` in vectors of 8, the first loop of
 `mlp-90x16x10`. A round of the loop adds two terms. One pointer goes through `p` by 16 places a term, and another one
@@ -39,7 +39,7 @@ from zoomgrad.engines.machine.across import Across, widths_across
 from zoomgrad.engines.machine.block import RESERVE, Block, Source
 from zoomgrad.engines.machine.encode import R14, RAX, RCX, Assembler, Mem, Reg
 from zoomgrad.engines.machine.expression import Evaluator
-from zoomgrad.engines.machine.libm.powers import are_those_of_libm
+from zoomgrad.engines.machine.libm.powers import powers_match_libm
 from zoomgrad.engines.machine.lists import ENTRIES, point_to_list
 from zoomgrad.engines.machine.registers import Known, OutOfRegisters, Registers
 from zoomgrad.engines.machine.target import ALTERNATIVE, BASE, W, Word, word
@@ -60,7 +60,7 @@ class Writer(Evaluator):
 
     def __init__(self, code: Assembler, step: Step, form: Form) -> None:
         registers = Registers(code, form.width, (BASE,) if step.own else ())
-        super().__init__(registers, fast=form.is_fast, powers=are_those_of_libm())
+        super().__init__(registers, fast=form.is_fast, powers=powers_match_libm())
         self.step = step
         self.form = form
 
@@ -91,7 +91,7 @@ class Writer(Evaluator):
         raise Unavailable("a loop needs more registers than the processor has", ALTERNATIVE)
 
     def _blocks(self, run: Run, loop: Loop, part: int) -> None:
-        """part: blocks have at most this part of the sums that registers usually hold."""
+        """part: blocks have at most 1/part of the sums that registers usually hold."""
         if self.form.calls(loop):
             self.registers.prefer_kept()
             self.code.plain("vzeroupper")
@@ -119,7 +119,7 @@ class Nest:
         self.calls = writer.form.calls(loop)
         self.limits, self.steps = steps_of(run, loop, strips, most)
         self.packed: Optional[LoopOperand] = None
-        """The operand of which the panel holds this strip's lanes."""
+        """The operand whose lanes of this strip are in the panel."""
         self.index: list[Optional[Reg]] = [None] * len(self.limits)
         """The register that holds the current index of each lane count, if it moves."""
         if run.rounds:
@@ -131,14 +131,14 @@ class Nest:
         """Write the nest of a run over one row."""
         lanes = self.strips.block(len(self.limits), self.steps[-2] if len(self.limits) > 1 else 1)
         values = chain([self.rate] if self.run.takes_rate else [], self._invariants(lanes))
-        # A smaller part is tried if registers ran out, so it leaves more of them free.
+        # If registers ran out, fewer sums are tried, with more registers free.
         with self.writer.fixed(values, reserve=(RESERVE + 2) * self.part):
             self._over_lanes(block(self, lanes).write)
 
     @property
     def rate(self) -> Known:
-        """The rate of an update in place, or minus the rate of a deferred update: a sum gives the bits of a difference,
-        and its second operand, the weight, can be in memory."""
+        """The rate of an update in place, or minus the rate of a deferred update, which so adds and has the weight, its
+        second operand, in memory."""
         width = self.strips.widths[0]
         return Known(word(Word.MINUS_RATE), 8 * width) if self.run.due else Known(word(Word.RATE), 8 * width, width > 1)
 
@@ -313,7 +313,7 @@ class Nest:
         return None
 
     def _base(self, access: Access) -> Reg:
-        """What places of the access count from."""
+        """The register with the address of place 0 of the access."""
         return BASE if self.run.rows == 1 and self.writer.step.is_own(access.base) else W
 
     def target(self) -> Source:

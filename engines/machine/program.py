@@ -21,7 +21,7 @@ from zoomgrad.engines.rerolled.step.shared import share_runs
 from zoomgrad.engines.rerolled.step.step import Step
 
 
-class Code(NamedTuple):
+class MachineCode(NamedTuple):
     """Machine code before it is loaded."""
 
     step: Step
@@ -33,7 +33,7 @@ class Code(NamedTuple):
         return assemble(self.step, self.form).assembler.listing()
 
 
-def assemble(step: Step, form: Form, *, is_listed: bool = True) -> Code:
+def assemble(step: Step, form: Form, *, is_listed: bool = True) -> MachineCode:
     """Write the code of a step."""
     code, step = Assembler(is_listed), step if step.lines_of else share_runs(step)
     writer = Writer(code, step, form)
@@ -53,13 +53,13 @@ def assemble(step: Step, form: Form, *, is_listed: bool = True) -> Code:
         section.write(name)
     write_functions(writer, step)
     code.finish()
-    return Code(step, form, code)
+    return MachineCode(step, form, code)
 
 
 class MachineKernel(Library):
-    """A Kernel over machine code. It is called as an object of C is."""
+    """A Kernel over machine code, called like compiled C."""
 
-    def __init__(self, code: Code) -> None:
+    def __init__(self, code: MachineCode) -> None:
         memory, labels, cast = Memory(code.assembler), code.assembler.labels, interface().cast
         functions = {
             name: cast(prototype, memory.start + labels[label_of(name)])

@@ -32,8 +32,8 @@ class Registers:
     """The registers of a routine. Those in use have a number of users."""
 
     def __init__(self, code: Assembler, width: int, reserved: tuple[Reg, ...] = ()) -> None:
-        """width: doubles in the widest vector. reserved: general registers with addresses, as W has one, so that nobody
-        may take them."""
+        """width: doubles in the widest vector. reserved: general registers that hold addresses, like W, and are
+        never taken."""
         self.code = code
         self.width = width
         self.has_masks = width == 8

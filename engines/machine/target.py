@@ -18,7 +18,7 @@ W, T = RBX, R15
 """Hold the addresses of the workspace and of the words of a call (`Word`). In the code of `lengths`, W points to the
 numbers of an update, and T to the words of `take`."""
 BASE = R13
-"""In a step that takes rows together, what places in x, v, g and u count from: the workspace, for a row alone, or the
+"""In a step that takes rows together, the address of places in x, v, g and u: the workspace, for a row alone, or the
 row's own places. A function of libm restores it."""
 POOL: tuple[Reg, ...] = (RSI, RDI, R8, R9, R10, R11, RDX, RBP, R12, R13, R14)
 """Registers for counters and pointers. RAX and RCX are free for a few instructions at a time."""

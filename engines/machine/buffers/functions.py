@@ -87,7 +87,7 @@ def _with_words(code: Assembler, name: str) -> Iterator[None]:
 
 
 def _align(code: Assembler) -> None:
-    """W: the start of the workspace, at a cache line, because a vector that crosses one takes twice the time."""
+    """Set W to the start of the workspace, at a cache line: a vector that crosses one takes twice the time."""
     code.integer("mov", W, word(Word.WORKSPACE))
     code.integer("add", W, CACHE_LINE - 1)
     code.integer("and", W, -CACHE_LINE)
@@ -136,7 +136,7 @@ def _write_train(code: Assembler) -> None:
 
 @contextmanager
 def _simple(code: Assembler, name: str) -> Iterator[None]:
-    """A function that changes no register of its caller's."""
+    """A function that uses no register that it would have to restore."""
     code.label(label_of(name))
     yield
     code.plain("vzeroupper")
@@ -144,7 +144,7 @@ def _simple(code: Assembler, name: str) -> Iterator[None]:
 
 
 def _write_descend(evaluator: Evaluator, step: Step) -> None:
-    """`p -= rate * q / rows`, then `q = 0`. If loops store few lanes, a wider load would wait for them."""
+    """`p -= rate * q / rows`, then `q = 0`. If loops store few lanes, a wider load would wait for the stores."""
     code, lanes = evaluator.code, [loop.counts[-1] for loop in step.loops.loops if loop.counts]
     width = evaluator.registers.width if max(lanes, default=0) > 4 else 4
 

@@ -11,7 +11,7 @@ from zoomgrad.engines.machine.expression import Evaluator
 from zoomgrad.engines.machine.target import Word, word
 
 READ_ROW, READ_COLUMNS = "read_row", "read_columns"
-"""Routines that read row RAX to the address in RDI: of the stretch's columns, or of the R8 columns at RDX."""
+"""Routines that read row RAX into the numbers at RDI, from the stretch's columns or from the R8 columns at RDX."""
 
 
 class Words(IntEnum):

@@ -1,7 +1,7 @@
 """Powers with libm's bits, for the exponents in EXPONENTS: 24 of 25 take no call.
 
-emit/powers.h explains the method: a result is first the sum of two doubles, `head` and `tail`. If adding a margin to
-the tail, or subtracting it, rounds to the same double, then libm returns this double. Otherwise libm is called.
+rerolled/emit/powers.h explains the method: a result is first the sum of two doubles, `head` and `tail`. If adding a
+margin to the tail, or subtracting it, rounds to the same double, libm returns this double. Otherwise libm is called.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def _product(evaluator: Evaluator, a: Vec, b: Vec) -> tuple[Vec, Vec]:
 
 
 @cache
-def are_those_of_libm() -> bool:
+def powers_match_libm() -> bool:
     """Whether libm is glibc 2.28 or newer, and agrees on 96 random numbers for each exponent."""
     try:
         name, version = (os.confstr("CS_GNU_LIBC_VERSION") or "").split()
@@ -95,10 +95,10 @@ def are_those_of_libm() -> bool:
     except (ValueError, OSError, AttributeError):
         return False
     rng = random.Random(1)
-    return all(_is_that_of_libm(rng.lognormvariate(0.0, 2.0)) for _ in range(96))
+    return all(_powers_match(rng.lognormvariate(0.0, 2.0)) for _ in range(96))
 
 
-def _is_that_of_libm(x: float) -> bool:
+def _powers_match(x: float) -> bool:
     """Whether libm returns the double nearest to each power of x, unless a margin could change it."""
     for exponent in EXPONENTS:
         ratio = x.as_integer_ratio() if exponent > 0 else x.as_integer_ratio()[::-1]

@@ -33,7 +33,7 @@ from typing import Any, NamedTuple, Optional, Union
 
 from zoomgrad.engines.graph.expr import ATOM_PRECEDENCE, INFIX, number
 from zoomgrad.engines.kernel.c_tree import Block, For, If, Include, Statement
-from zoomgrad.engines.machine.libm.powers import are_those_of_libm
+from zoomgrad.engines.machine.libm.powers import powers_match_libm
 from zoomgrad.engines.rerolled.emit.c_expr import spell, spread, vector
 from zoomgrad.engines.rerolled.form import Form, Strips, Vector, heights, steps_of, strips_of, with_a_lane
 from zoomgrad.engines.rerolled.recover.loops import (
@@ -107,7 +107,7 @@ class Nests:
             return []
         if self.form.is_fast:
             return [Include("kernel/fast.h")] if self.calls & {("exp", 1), ("tanh", 1), ("pow", 2)} else []
-        return [Include("rerolled/emit/powers.h")] if ("pow", 2) in self.calls and are_those_of_libm() else []
+        return [Include("rerolled/emit/powers.h")] if ("pow", 2) in self.calls and powers_match_libm() else []
 
     def write(self, run: Run) -> list[Statement]:
         """The statements of a run."""

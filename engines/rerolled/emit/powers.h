@@ -8,7 +8,7 @@
    Example: the exact result is 0.48 units in the last place above a double. A margin of 0.0152 units changes nothing,
    so this double is the result. At 0.49 units, libm may return the next larger double.
 
-   This file is included only if `machine/libm/powers.are_those_of_libm` says so: libm is glibc 2.28 or later, and agrees on
+   This file is included only if `machine/libm/powers.powers_match_libm` says so: libm is glibc 2.28 or later, and agrees on
    96 random numbers for each exponent.
 
    `lengths/lanes.py` derives an error of at most 0.51507 units for pow in glibc from 2.28 on, if |y * log(x)| is at

@@ -1,4 +1,4 @@
-"""Rearrangements, Step -> Step: each file makes one rearrangement of the training step that keeps every bit.
+"""Rearrangements of the training step, Step -> Step, one per file. Each keeps every bit.
 
 `REARRANGEMENTS` is in running order, because each one builds on the results of earlier ones. An engine's form selects
 among them.

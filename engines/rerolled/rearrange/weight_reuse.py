@@ -21,7 +21,7 @@ from zoomgrad.engines.rerolled.step.step import Pair
 PRODUCT = Apply("mul", SLOTS[:2])
 
 MANY = 2048
-"""The smallest number of weights for which reuse pays off: a third of a small first-level cache."""
+"""The smallest number of weights for which reuse pays off: half of a small first-level cache."""
 
 
 def pair_of_loops(loops: Loops) -> Optional[Pair]:

@@ -6,10 +6,10 @@ segment = template, term counts, operand*   a stretch of each lane's terms, itse
 operand = number | access                   base + an offset for each lane count and term count: index · stride, or
                                             an entry of a list
 
-Guarantees of `layout`, which lists the areas, for rearrangements and back ends:
+Rearrangements and back ends rely on these guarantees of `layout`:
 
-- Areas come in that order, each from a multiple of VECTOR. So do blocks of more than 2 numbers. q and g are at one
-  fixed distance from p and v.
+- Areas come in the order that `layout` lists, each from a multiple of VECTOR. So do blocks of more than 2 numbers. q
+  and g are at one fixed distance from p and v.
 - Loops are in running order, and in the order of phases. Nothing is read before it is written, and no place is written
   twice. Each parameter's gradient has at most one sink. No loop reads q.
 - An operand is a number, or an access in one area. A read of one constant is a number.

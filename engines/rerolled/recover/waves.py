@@ -7,12 +7,12 @@ first. Then equal sums would be in different waves, and each copy would get its 
 
 If some parameter is read at several depths, sums of equal *colour* wait for each other:
 
-- A parameter that several values read has its own colour. The *level* of a sum is the number of such layers below
-  it: the most sums with a shared parameter on a way from the leaves.
+- A parameter that several values read has its own colour. The *level* of a sum is the number of layers with such
+  parameters below it: the most sums that read one on any path from a leaf.
 - The colour of a sum is a hash of the level, the templates and the operands: which shared parameter, which kind of
   leaf, or any sum. So all copies of a neuron have one colour. It ignores how many terms there are, because attention
   has a term for each earlier position.
-- A sum is due at the largest depth of any sum of its colour. The next wave is all sums that are ready, and due first.
+- A sum is due at the largest depth of any sum of its colour. The next wave is the ready sums that are due first.
 
 Any such order is right, because a sum is ready once its operands are computed, and the order of terms stays. Colours
 only decide which sums run side by side.
@@ -44,7 +44,7 @@ from zoomgrad.engines.rerolled.recover.sums import COMPUTED, NONE, PARAMETER, SI
 from zoomgrad.engines.rerolled.recover.templates import SLOTS
 
 PATIENCE = 4
-"""Up to this many waves for each depth, sums wait. A small wave has fewer sums."""
+"""Sums wait for up to this many waves for each depth. In an irregular tape, waves have fewer sums on average."""
 ODD = 0x9E3779B97F4A7C15
 """2**64 over the golden ratio, made odd: Knuth's multiplier for hashing."""
 
@@ -57,7 +57,7 @@ def waves(all_sums: Sums, most: Optional[int] = None) -> tuple[list[list[Ints]],
     """The waves of values, of gradients and of sinks, which are one wave; the numbers of the sums in a wave ascend.
 
     Also returns node -> its colour, if sums of equal colour waited for each other. Raises Irregular if there are more
-    than `most` waves, and most of them small.
+    than `most` waves, and these are small.
     """
     kinds = all_sums.kind.take(all_sums.node)
     inner, sinks = np.flatnonzero(kinds != SINK), np.flatnonzero(kinds == SINK)
@@ -114,7 +114,7 @@ def _readers(sums: Sums) -> Ints:
 
 
 def _in_order(edges: _Edges, due: Ints, most: int) -> tuple[list[Ints], list[Ints]]:
-    """Waves of sums that are ready, and due first; and the readers of each. After `most` waves, sums wait no more.
+    """Waves of the ready sums that are due first; and the readers of each. After `most` waves, sums wait no more.
 
     due: sum -> when it is due.
     """
@@ -136,7 +136,7 @@ def _in_order(edges: _Edges, due: Ints, most: int) -> tuple[list[Ints], list[Int
         readers.append(reached)
         np.subtract.at(waiting, reached, 1)
         ready = reached[waiting.take(reached) == 0]
-        # A sum is in `reached` for each of its operands. Keep the one whose position was written last.
+        # A sum is in `reached` for each of its operands. Keep it once: where its last position was written.
         position = np.arange(len(ready))
         waiting[ready] = position
         ready = ready[waiting.take(ready) == position]
@@ -153,7 +153,7 @@ def _parameter_reads(sums: Sums, is_value: Ints) -> tuple[Ints, Ints]:
 
 
 def _read_by_several(sums: Sums, reads: tuple[Ints, Ints], number: Ints) -> Ints:
-    """Node -> whether it is a parameter that values of several numbers read. The last entry is for NONE.
+    """Node -> whether it is a parameter that values with different numbers read. The last entry is for NONE.
 
     reads: from `_parameter_reads`. number: of each sum.
     """

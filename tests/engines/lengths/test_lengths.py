@@ -196,7 +196,7 @@ def conductor(kind, optimiser, buffers):
     width = int(kind[-1])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(target, "native_width", lambda: max(4, width))
-        patch.setattr(in_machine_code, "are_those_of_libm", lambda: width > 1)
+        patch.setattr(in_machine_code, "powers_match_libm", lambda: width > 1)
         return conductor_of(optimiser, MACHINE, [still()], buffers)
 
 
@@ -285,7 +285,7 @@ def test_lanes_leave_few_powers(optimiser, monkeypatch):
     buffers = [at_the_end_of_a_page(4000) for _ in ("p", "q", *optimiser.states)]
     buffers[1][:] = array("d", [rng.uniform(0.1, 10) for _ in range(4000)])
     calls, power_ = [], ctypes.CFUNCTYPE(ctypes.c_double, *[ctypes.c_double] * 2)(lambda *_: calls.append(1) or 0.0)
-    monkeypatch.setattr(lanes_in_machine_code, "are_those_of_libm", lambda: False)  # every power is a call
+    monkeypatch.setattr(lanes_in_machine_code, "powers_match_libm", lambda: False)  # every power is a call
     monkeypatch.setattr(memory, "function_of_libm", lambda _: ctypes.cast(power_, ctypes.c_void_p).value)
     update(ConductorInMachineCode(optimiser, False, [still()], buffers), 0, 1)
     assert 0 < len(calls) < 400

@@ -15,7 +15,7 @@ from tests.engines.graphs import classifier
 from zoomgrad.engines.columns import Column
 from zoomgrad.engines.compiled.emit import text as text_of
 from zoomgrad.engines.compiled.lower import lower
-from zoomgrad.engines.machine.libm.powers import are_those_of_libm
+from zoomgrad.engines.machine.libm.powers import powers_match_libm
 
 pytestmark = pytest.mark.host
 
@@ -45,10 +45,10 @@ def power(x, y):
 
 
 @pytest.mark.parametrize("name", ENGINES)
-def test_the_bits_are_those_of_libm(name):
+def test_the_bits_match_libm(name):
     """Each power is a loop over vectors."""
     engine = usable(name)
-    if not are_those_of_libm():
+    if not powers_match_libm():
         pytest.skip("another libm")
     xs = [engine.Value(1.0) for _ in range(LANES)]
     outputs = [x**y for y in EXPONENTS for x in xs]
@@ -64,8 +64,8 @@ def test_another_libm_computes_all_powers(monkeypatch, version):
     options, tape = usable("rerolled-gcc").options, tape_of(*classifier())
     with monkeypatch.context() as patch:
         patch.setattr(os, "confstr", lambda _: version)
-        are_those_of_libm.cache_clear()
+        powers_match_libm.cache_clear()
         elsewhere = text_of(lower(tape, options), options)
-    are_those_of_libm.cache_clear()
+    powers_match_libm.cache_clear()
     assert "rounded_pow" not in elsewhere
-    assert ("rounded_pow" in text_of(lower(tape, options), options)) == are_those_of_libm()
+    assert ("rounded_pow" in text_of(lower(tape, options), options)) == powers_match_libm()
