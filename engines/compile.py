@@ -5,8 +5,7 @@
 
 `lower`, `emit` and `load` are in `compiled/`, `linearize` in `graph/`, and `build` in `kernel/building.py`. Only C is
 built. A variant for another batch is emitted, built and loaded when training first needs it. Example: for `tcc`, the
-graph of `a * b` becomes a tape of three rows, one multiplication, 3 kB of C, and an object whose functions a Program
-calls.
+graph of `a * b` becomes a tape of three rows, one multiplication, 3 kB of C, and an object, from which a Program calls.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ from zoomgrad.engines.rerolled.recover.sums import COMPUTED, NONE, PARAMETER, SI
 from zoomgrad.engines.rerolled.recover.templates import SLOTS
 
 PATIENCE = 4
-"""Sums wait for up to this many waves for each depth. In an irregular tape, waves have fewer sums on average."""
+"""Sums wait for up to this many waves for each depth."""
 ODD = 0x9E3779B97F4A7C15
 """2**64 over the golden ratio, made odd: Knuth's multiplier for hashing."""
 
@@ -56,8 +56,8 @@ class Irregular(Exception):
 def waves(all_sums: Sums, most: Optional[int] = None) -> tuple[list[list[Ints]], Optional[Ints]]:
     """The waves of values, of gradients and of sinks, which are one wave; the numbers of the sums in a wave ascend.
 
-    Also returns node -> its colour, if sums of equal colour waited for each other. Raises Irregular if there are more
-    than `most` waves, and these are small.
+    Also returns node -> its colour, if sums of equal colour waited for each other. Raises Irregular if more than
+    `most` waves, with most of the sums, have a single sum.
     """
     kinds = all_sums.kind.take(all_sums.node)
     inner, sinks = np.flatnonzero(kinds != SINK), np.flatnonzero(kinds == SINK)
@@ -65,7 +65,7 @@ def waves(all_sums: Sums, most: Optional[int] = None) -> tuple[list[list[Ints]],
     edges = _edges(sums)
     depth = np.zeros(len(inner), np.int32)
     in_order, readers = _in_order(edges, depth, 0)
-    if most is not None and len(inner) / PATIENCE < len(in_order) > most:
+    if most is not None and len(inner) / 2 < sum(len(wave) == 1 for wave in in_order) > most:
         raise Irregular
     for number, wave in enumerate(in_order):
         depth[wave] = number

@@ -81,9 +81,19 @@ def test_a_chain_of_single_values_is_straight_lines():
     assert isinstance(lowered(tape_of(Graph("chain", (1.0,), build), ["parameter"])), Code)
 
 
+def test_a_narrow_recurrence_keeps_its_loops():
+    def build(Value, leaves):
+        row = leaves[:2]
+        for _ in range(400):
+            row = [(leaves[2] * row[0] + leaves[3] * row[1]).tanh(), (leaves[4] * row[0] + leaves[5] * row[1]).tanh()]
+        return [row[0] * row[1]]
+
+    kinds = ["input"] * 2 + ["parameter"] * 4
+    assert lowered(tape_of(Graph("recurrence", (0.1, 0.2, 0.3, 0.4, 0.5, 0.6), build), kinds)).loops.coverage > 0.9
+
+
 def test_a_network_beside_irregular_sums_keeps_its_loops():
-    tape = tape_of(*beside_a_network(100))
-    step = lowered(tape)
+    step = lowered(tape_of(*beside_a_network(100)))
     assert isinstance(step, Step)
     assert len(step.loops.loops) > MANY
     assert step.loops.coverage > 0.5
