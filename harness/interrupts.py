@@ -26,7 +26,8 @@ def raise_on_interrupts() -> None:
 def held() -> Iterator[None]:
     """Delay an interrupt until the block ends: the pid of a process that is starting is not known yet."""
     arrived: list[int] = []
-    numbers = [number for number in INTERRUPTS if signal.getsignal(number) is _interrupt]
+    is_main = threading.current_thread() is threading.main_thread()  # no signal interrupts another thread
+    numbers = [number for number in INTERRUPTS if is_main and signal.getsignal(number) is _interrupt]
     for each in numbers:
         signal.signal(each, lambda number, frame: arrived.append(number))
     try:

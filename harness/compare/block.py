@@ -59,11 +59,9 @@ class Failed(Exception):
 class Process:
     """One side's process."""
 
-    def __init__(self, name: str, side: Side, cell: Cell, layout_seed: int, draw: int, folder: Path) -> None:
+    def __init__(self, name: str, side: Side, python: Path, part: dict[str, Any], draw: int, folder: Path) -> None:
         self.side = name
         self._errors = (folder / f"{name}.txt").open("w+", encoding="utf-8", errors="replace")
-        part = {"engine": cell.engine, "workload": cell.workload, "layout_seed": layout_seed}
-        python = environment(side.hosts[cell.interpreter])
         self._process = subprocess.Popen(  # noqa: S603  (a list of arguments, none of them read by a shell)
             [str(python), str(PLAYER), str(side.checkout), json.dumps(part)],
             cwd=side.checkout,
@@ -113,12 +111,13 @@ def play(cell: Cell, sides: Sides, seed: int, steps: int = 0) -> Block:
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="zoomgrad-", ignore_cleanup_errors=True)))
         draw = rng.randrange(1, 2**32)
-        layout_seed = rng.randrange(2**32)
+        part = {"engine": cell.engine, "workload": cell.workload, "layout_seed": rng.randrange(2**32)}
         # A JIT would have to warm up for each program, and threads of idle programs may wait by spinning.
         has_one = has_jit or "threads" in cell.engine
+        pythons = {name: environment(side.hosts[cell.interpreter]) for name, side in sides.items()}
         with held():
             processes = [
-                stack.enter_context(Process(side, sides[side], cell, layout_seed, draw, folder))
+                stack.enter_context(Process(side, sides[side], pythons[side], part, draw, folder))
                 for side in rng.sample(SIDES, k=len(SIDES))
             ]
 
