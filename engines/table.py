@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from importlib import import_module
 from typing import Any, Optional
 
 from zoomgrad.engines.compiled.engine import Compiled
 from zoomgrad.engines.handwritten.engine import ByHand
-from zoomgrad.engines.interpreted import baseline, hoisted, local_grads, slots
-from zoomgrad.engines.interpreted import tuple as as_tuple
 from zoomgrad.engines.interpreted.engine import Interpreted
 from zoomgrad.engines.interpreted.once import once
 from zoomgrad.engines.interpreted.replay import ReplayingTrainer
@@ -51,8 +50,9 @@ _SKIPPING = "plus skipping, at run time, terms whose input is exactly 0"
 _FUSED = "plus fused multiply-add, reassociated sums, and exp, tanh, powers and Adam without libm"
 
 
-def _interpreted(name: str, idea: str, builds_on: str, row_seconds: float, module: Any, **changes: Any) -> Row:
-    return Interpreted(name, idea, builds_on, (row_seconds, 0.0), build=lambda: module.Value, **changes)
+def _interpreted(name: str, idea: str, builds_on: str, row_seconds: float, file: str, **changes: Any) -> Row:
+    seconds, folder = (row_seconds, 0.0), "zoomgrad.engines.interpreted"
+    return Interpreted(name, idea, builds_on, seconds, build=lambda: import_module(f"{folder}.{file}").Value, **changes)
 
 
 def _translated(name: str, row_seconds: float, tool: Translator, **changes: Any) -> Row:
@@ -96,21 +96,21 @@ def _scalars(name: str, idea: str, seconds: tuple[float, float]) -> Row:
 
 
 ENGINES = (
-    _interpreted("baseline", "micrograd as published: set children, closures", "", 12e-6, baseline, error_bound=1e-9),
-    _interpreted("tuple", "children as a tuple", "baseline", 9e-6, as_tuple),
-    _interpreted("slots", "plus __slots__", "tuple", 8e-6, slots),
-    _interpreted("hoisted", "plus backward functions at module level", "slots", 4e-6, hoisted),
+    _interpreted("baseline", "micrograd as published: set children, closures", "", 12e-6, "baseline", error_bound=1e-9),
+    _interpreted("tuple", "children as a tuple", "baseline", 9e-6, "tuple"),
+    _interpreted("slots", "plus __slots__", "tuple", 8e-6, "slots"),
+    _interpreted("hoisted", "plus backward functions at module level", "slots", 4e-6, "hoisted"),
     _translated("cython", 6e-6, CYTHON),
     _translated("mypyc", 4e-6, MYPYC, extensible=False),
     _interpreted(
-        "local-grads", "no backward functions: each Value stores its local derivatives", "hoisted", 4e-6, local_grads
+        "local-grads", "no backward functions: each Value stores its local derivatives", "hoisted", 4e-6, "local_grads"
     ),
     _interpreted(
         "replay",
         "build the graph once, keep the order, run forward and backward in place",
         "hoisted",
         1e-6,
-        hoisted,
+        "hoisted",
         rebuilds=False,
         trainer=ReplayingTrainer,
     ),

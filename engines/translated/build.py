@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 
 from zoomgrad.engines import asking
 from zoomgrad.engines.api import Unavailable
-from zoomgrad.engines.interpreted import slots
 from zoomgrad.engines.kernel.building import OUTPUT_BYTES, BuildFailed, build, loading, private_folder, write
 from zoomgrad.engines.kernel.c_tree import read
 from zoomgrad.engines.kernel.extension import abi, check_python, include_flags, load_module
@@ -51,6 +50,8 @@ _CHANGES = (
 @cache
 def source() -> str:
     """The text of a module that defines Value, with the mixin of derived operators written into it."""
+    from zoomgrad.engines.interpreted import slots  # which compiles its text
+
     _, first, derived = read("value_base.py").partition("    def topo(")
     text = f"{slots.TEXT}\n{first}{derived.replace('-> Self:', '-> Any:')}"
     for old, new in _CHANGES:

@@ -63,8 +63,7 @@ def test_a_program_that_hangs_is_killed_with_its_children(tmp_path):
 
 
 def test_an_answer_does_not_wait_for_a_child_that_holds_the_pipe(tmp_path):
-    program = script(tmp_path / "p", f'sleep 1000 & echo $! > "{tmp_path}/child"; echo 1.0')
-    assert ask([program]) == "1.0\n"
+    assert ask([script(tmp_path / "p", f'sleep 1000 & echo $! > "{tmp_path}/child"; echo 1.0')]) == "1.0\n"
     assert is_gone(int((tmp_path / "child").read_text()))
 
 

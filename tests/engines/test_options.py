@@ -119,8 +119,7 @@ def test_a_record_holds_the_vector_width_of_the_c_and_the_number_of_compilers(na
     """-mfma also enables AVX, but vectors must not get wider. There are no more compilers than cores."""
     sizes = trained(name)[1]
     assert sizes["vector_doubles"] == doubles
-    units = sizes["translation_units"]
-    assert 1 <= sizes["parallel_compilers"] == min(units, CORES)
+    assert 1 <= sizes["parallel_compilers"] == min(sizes["translation_units"], CORES)
 
 
 @pytest.mark.host

@@ -47,8 +47,7 @@ def test_a_training_in_any_pieces_stays_within_the_bound(name):
 
 def test_what_a_peer_is_not_written_for_is_refused_with_the_reason():
     for name, reason in {"tour": "5", "moons": "hinge", "recurrent": "MLP", "digits-forward": "forward"}.items():
-        refusal = engines.load("numpy").supports(workloads.load(name))
-        assert reason in refusal, name
+        assert reason in engines.load("numpy").supports(workloads.load(name)), name
     assert "adam" in engines.load("numpy").supports(replace(workloads.load("digits"), optimiser=ADAM))
     with pytest.raises(ValueError, match="Call `supports` first"):
         engines.load("numpy").prepare(workloads.load("moons"))

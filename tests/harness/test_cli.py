@@ -199,8 +199,7 @@ def test_a_run_leaves_a_folder_that_report_and_pyperf_can_read(zoomgrad, runs):
     assert all(record.proof.identical for record in store.records() if record.cell.engine == "tuple")
     assert {record.proof.reference for record in store.records()} == {store.vouching("xor").reference.key}
     lines = result.stdout.splitlines()
-    count = 2 * len(places)
-    assert f"block 1: {count} measured, 0 s left" in lines
+    assert f"block 1: {2 * len(places)} measured, 0 s left" in lines
     assert lines[-1].startswith("Open ") and lines[-1].endswith("report.html")
 
     suites = [str(folder / "pyperf" / f"{engine}--{RUNNING}--xor.json") for engine in ("baseline", "tuple")]

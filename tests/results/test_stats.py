@@ -120,8 +120,7 @@ def test_the_bounds_of_ten_processes_are_between_order_statistics():
 @pytest.mark.parametrize("processes", [5, 20])
 def test_intervals_cover_the_truth(scenario, processes):
     """docs/trust.md: 93 to 97 of 100 simulated intervals hold the true speedup in every scenario."""
-    share = covered(of_speedup, scenario, processes)
-    assert 93 <= share <= 97
+    assert 93 <= covered(of_speedup, scenario, processes) <= 97
 
 
 # Changes

@@ -32,8 +32,7 @@ def test_a_real_scalene(session):
     assert 0.8 < profile.python + profile.native + profile.system <= 1.01
     hottest = max(profile.lines, key=lambda line: line.cpu)
     assert hottest.file.startswith("engines/")
-    text = (ROOT / hottest.file).read_text().splitlines()[hottest.line - 1]
-    assert hottest.source == text.strip()
+    assert hottest.source == (ROOT / hottest.file).read_text().splitlines()[hottest.line - 1].strip()
     assert sum(line.allocated_bytes for line in profile.lines) > 2**20
     page = (session.folder / "scalene.html").read_text(encoding="utf-8", errors="replace")
     assert page.lstrip().lower().startswith("<!doctype html") or "<html" in page[:2000]
